@@ -1,0 +1,71 @@
+# One command sets everything up and then does the work. `make` alone lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST_ARGS ?=
+
+say = @printf '\033[1m==>\033[0m %s\n'
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup run test lint format bench clean
+
+help: ## list the targets
+	@echo "Thoughtline: make <target>"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "PYTHON=... picks the interpreter (3.11 or newer); PYTEST_ARGS=... goes to pytest."
+
+setup: $(STAMP) ## create .venv and install everything into it
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Thoughtline needs Python 3.11 or newer, but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)" >&2; \
+	  echo "Name another one, for example: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
+	  exit 1; }
+	@set -e; \
+	if command -v uv >/dev/null 2>&1; then \
+	  printf '\033[1m==>\033[0m %s\n' "setting up $(VENV) with uv"; \
+	  test -x $(BIN)/python || uv venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV); \
+	  uv pip install --quiet --python $(BIN)/python --editable . --group dev; \
+	else \
+	  printf '\033[1m==>\033[0m %s\n' "setting up $(VENV) with pip (this takes a minute)"; \
+	  $(PYTHON) -m venv $(VENV); \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev; \
+	fi
+	@touch $@
+
+run: $(STAMP) ## set up, then play the demo
+	$(say) "thoughtline demo"
+	@$(BIN)/thoughtline demo
+
+test: lint ## set up, then every check and every test
+	$(say) "pytest"
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMP) ## style, types and import direction
+	$(say) "ruff check"
+	@$(BIN)/ruff check .
+	$(say) "ruff format --check"
+	@$(BIN)/ruff format --check .
+	$(say) "mypy --strict"
+	@$(BIN)/mypy --strict
+	$(say) "lint-imports"
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## rewrite the code in the house format
+	$(say) "ruff"
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(STAMP) ## set up, then measure
+	$(say) "benchmarks"
+	@$(BIN)/python -m benchmarks
+
+clean: ## remove .venv, caches and builds
+	@rm -rf $(VENV) build dist htmlcov .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
