@@ -1,0 +1,25 @@
+"""What every test shares: the event loop, and how hard hypothesis looks."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# No deadline: a slow machine is not a bug. Not derandomised: each run looks somewhere new, and a
+# failure is printed with the example that reproduces it.
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=False,
+    max_examples=100,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=15)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def anyio_backend():
+    return "asyncio"

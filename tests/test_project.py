@@ -1,0 +1,193 @@
+"""The project keeps its own promises: sizes, docstrings, and documents that do not rot."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "thoughtline"
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+MOST_MODULE_LINES = 600  # the limit; a module past 400 is ready to be split
+MOST_FUNCTION_LINES = 80
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SPAN = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+
+
+def short(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+each_module = pytest.mark.parametrize("module", MODULES, ids=short)
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=short)
+
+
+# --- The code ----------------------------------------------------------------------------------
+
+
+@each_module
+def test_module_is_small(module):
+    lines = len(module.read_text("utf-8").splitlines())
+    assert lines <= MOST_MODULE_LINES, f"{short(module)} has {lines} lines: split it"
+
+
+@each_module
+def test_functions_are_small(module):
+    long = {
+        node.name: length
+        for node in ast.walk(ast.parse(module.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MOST_FUNCTION_LINES
+    }
+    assert not long, f"functions over {MOST_FUNCTION_LINES} lines in {short(module)}: {long}"
+
+
+@each_module
+def test_module_says_what_it_is(module):
+    assert ast.get_docstring(ast.parse(module.read_text("utf-8"))), "no module docstring"
+
+
+def test_every_room_is_a_package():
+    folders = {path.parent for path in MODULES}
+    assert [short(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_nothing_is_left_for_later():
+    # Spelled in halves, so that this line is not an offender.
+    later = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
+    files = [
+        *MODULES,
+        *DOCUMENTS,
+        *(ROOT / "tests").rglob("*.py"),
+        *(ROOT / "benchmarks").rglob("*.py"),
+    ]
+    assert [short(file) for file in files if later.search(file.read_text("utf-8"))] == []
+
+
+# --- The documents -----------------------------------------------------------------------------
+
+
+def prose(document):
+    """The text of a document without its fenced blocks."""
+    return FENCE.sub("", document.read_text("utf-8"))
+
+
+def commands(document):
+    """What a document tells its reader to type: shell lines and inline code."""
+    text = document.read_text("utf-8")
+    lines = [
+        line.removeprefix("$ ").strip()
+        for language, block in FENCE.findall(text)
+        if language in {"", "console", "sh", "shell"}
+        for line in block.splitlines()
+    ]
+    return lines + SPAN.findall(prose(document))
+
+
+def said_after(word, document):
+    """The first argument of every `word ...` command in a document."""
+    pattern = re.compile(rf"(?:\S*/)?{word} ([a-z][a-z-]*)(?= |$)")
+    return {match[1] for command in commands(document) if (match := pattern.match(command))}
+
+
+def slug(heading):
+    """The anchor that Markdown hosts give to a heading."""
+    plain = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
+    return plain.strip().replace(" ", "-")
+
+
+@each_document
+def test_make_targets_exist(document):
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    assert said_after("make", document) <= targets
+
+
+@each_document
+def test_commands_exist(document):
+    said = said_after("thoughtline", document)
+    if not said:
+        return
+    from thoughtline.cli import main
+
+    assert isinstance(main, click.Group)
+    assert said <= set(main.list_commands(click.Context(main)))
+
+
+def leads_somewhere(link, document):
+    """Whether a link goes out of the project, or to a file (and a heading in it) that exists."""
+    if re.match(r"[a-z]+:", link):
+        return True
+    name, _, anchor = link.partition("#")
+    target = document.parent / name if name else document
+    if not target.exists():
+        return False
+    return not anchor or anchor in map(slug, HEADING.findall(prose(target)))
+
+
+@each_document
+def test_links_lead_somewhere(document):
+    links = LINK.findall(prose(document))
+    assert [link for link in links if not leads_somewhere(link, document)] == []
+
+
+@each_document
+def test_python_examples_run(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "example"}
+    for language, block in FENCE.findall(document.read_text("utf-8")):
+        if language == "python":
+            exec(compile(block, short(document), "exec"), namespace)
+
+
+def test_readme_starts_with_what_works():
+    assert {"run", "test"} <= said_after("make", ROOT / "README.md")
+
+
+def test_every_page_is_in_the_index():
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text("utf-8"))}
+    pages = set((ROOT / "docs").rglob("*.md")) - {index}
+    assert [short(page) for page in sorted(pages - linked)] == []
+
+
+def test_decisions_are_numbered_and_complete():
+    records = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    for record in records:
+        sections = re.findall(r"^## (\w+)", record.read_text("utf-8"), re.MULTILINE)
+        assert sections == ["Status", "Context", "Decision", "Consequences"], short(record)
+
+
+# --- The architecture --------------------------------------------------------------------------
+
+
+def test_every_room_is_on_the_map():
+    on_the_map = set(SPAN.findall((ROOT / "ARCHITECTURE.md").read_text("utf-8")))
+    rooms = {
+        f"{path.stem}.py" if path.suffix else f"{path.name}/"
+        for path in PACKAGE.iterdir()
+        if not path.name.startswith("_") and (path.suffix == ".py" or path.is_dir())
+    }
+    assert rooms - on_the_map == set()
+
+
+def test_every_dependency_has_a_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    declared = [
+        *project["project"]["dependencies"],
+        *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
+        *project["dependency-groups"]["dev"],
+    ]
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in declared}
+    reasons = set(SPAN.findall((ROOT / "ARCHITECTURE.md").read_text("utf-8")))
+    assert names - reasons == set()
