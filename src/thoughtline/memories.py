@@ -1,0 +1,75 @@
+"""What the archive remembers of a turn, so that its thoughts can be found again.
+
+A memory is an index entry over the log: where the turn stands in the tree, the shape of its
+output, where its thoughts were made, and how it ended. Its `names` are the look-up keys under
+which a store files it. Turns without thoughts and turns that failed are remembered too: they are
+the proof that a thought of another turn does not belong here.
+The rooms above are `stores` (which file memories) and `replay` (which chooses among them).
+"""
+
+from msgspec import Struct
+
+from thoughtline import keys as k
+from thoughtline.events import Outcome
+from thoughtline.parts import Call, Origin, Text, Thought
+from thoughtline.turns import Turn, outline
+
+
+class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One remembered turn."""
+
+    session: str
+    turn: str
+    parent: str = ""
+    origin: Origin = Origin()
+    outcome: Outcome = Outcome.COMPLETED
+    at: float = 0.0
+    outline: str = ""  # the shape of the output, see turns.outline
+    thoughts: tuple[Thought, ...] = ()  # a store keeps these once, in the log's reasoning events
+    calls: tuple[str, ...] = ()  # call ids as emitted: they break ties, they prove nothing
+    words: str = ""  # digest of the text beside the calls: breaks ties
+    hints: tuple[str, ...] = ()  # digests of session ids the client sent along
+    skipped: dict[str, str] = {}  # what the request went out without: chain key → why (sticky)
+    quarantined: frozenset[int] = frozenset()  # positions among the thoughts
+    names: tuple[bytes, ...] = ()  # look-up keys, strongest first
+
+
+def words(turn: Turn) -> str:
+    """Digest of an output's text; empty when it has none."""
+    text = k.spoken("".join(p.text for p in turn.output if isinstance(p, Text)))
+    return k.seal(text) if text else ""
+
+
+def remember(
+    turn: Turn,
+    keys: k.Keys,
+    *,
+    hints: tuple[str, ...] = (),
+    skipped: dict[str, str] | None = None,
+) -> Memory:
+    """The memory of a finished turn under all the names it may be asked for by."""
+    names = [keys.chain, keys.near, keys.alone]
+    for part in turn.output:
+        if isinstance(part, Thought):
+            names += [k.sealed(seal) for seal in part.seals]
+        item = part.item if isinstance(part, Call) else getattr(part, "id", "")
+        if item:
+            names.append(k.ref("item", item))
+    if turn.response:
+        names.append(k.ref("response", turn.response))
+    return Memory(
+        session=turn.session,
+        turn=turn.id,
+        parent=turn.parent,
+        origin=turn.target or Origin(),
+        outcome=turn.outcome or Outcome.ABORTED,
+        at=turn.ended,
+        outline=outline(turn.output),
+        thoughts=turn.thoughts,
+        calls=tuple(call.id for call in turn.calls),
+        words=words(turn),
+        hints=hints,
+        skipped=skipped or {},
+        quarantined=turn.quarantined,
+        names=tuple(dict.fromkeys(names)),
+    )

@@ -1,0 +1,121 @@
+"""What was said: the values a turn is made of.
+
+A part is a pure value: no I/O, equality by content, identity given by the log. `Text`, `Call`
+and `Result` are what every client can echo; a `Thought` is what most of them throw away.
+A thought's `raw` is the provider's own JSON text, kept to the byte and never interpreted; its
+`text` is for display and never decides what is replayed.
+The room above is `events` (parts become numbered facts).
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Carrier(StrEnum):
+    """Under which key, or in which shape, a thought travels. `raw` is that key's JSON value."""
+
+    REASONING_CONTENT = "reasoning_content"  # chat: string beside content
+    REASONING = "reasoning"  # chat: the same under another key (vLLM, Groq, Ollama, OpenRouter)
+    REASONING_DETAILS = "reasoning_details"  # chat: OpenRouter's and MiniMax's typed list
+    REASONING_TEXT = "reasoning_text"  # chat: Copilot's readable half
+    REASONING_OPAQUE = "reasoning_opaque"  # chat: Copilot's sealed half
+    THINK = "think"  # chat: inline in content; raw is the JSON string of tags and thought
+    CHUNK = "chunk"  # chat: Mistral's {"type":"thinking"} chunk in a content list
+    EXTRA_CONTENT = "extra_content"  # chat: Gemini's signature, rides on the next tool call
+    ITEM = "item"  # responses: a whole {"type":"reasoning"} item
+    BLOCK = "block"  # messages: a whole thinking or redacted_thinking block
+    PART = "part"  # gemini: a whole part that is only thought, or an empty signed one
+    SIGNATURE = "signature"  # gemini: a thoughtSignature, rides on the next part
+    REFERENCE = "reference"  # responses: an item_reference; only ever echoed by clients
+
+
+RIDING = frozenset({Carrier.EXTRA_CONTENT, Carrier.SIGNATURE})
+"""Carriers that stand on the part after them instead of beside it."""
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """Where a thought was made: what a guard compares before it may go back."""
+
+    dialect: str = ""
+    provider: str = ""  # the policy's name
+    endpoint: str = ""  # scheme, host and base path
+    account: str = ""  # keyed hash of the credential, never the credential
+    model: str = ""  # as served
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """Readings of one monotonic clock, in nanoseconds; None is unknown, never zero."""
+
+    sent: int | None = None  # the request left
+    opened: int | None = None  # the item was announced
+    first: int | None = None  # its first delta
+    last: int | None = None  # its last delta
+    closed: int | None = None  # the item was complete
+    at: float | None = None  # wall clock when it opened, for people and live timers
+    aborted: bool = False  # the stream ended before the item did
+
+
+class Text(Struct, frozen=True, kw_only=True, tag="text", omit_defaults=True):
+    """Words that a person or a model said aloud."""
+
+    text: str
+    id: str = ""  # the provider's item id, if it has one
+    raw: str = ""  # the provider's item as JSON text, where the dialect has one (phase, annotations)
+
+
+class Thought(Struct, frozen=True, kw_only=True, tag="thought", omit_defaults=True):
+    """One piece of reasoning, exactly as its provider emitted it."""
+
+    carrier: Carrier
+    raw: str  # JSON text, to the byte
+    text: str = ""  # readable text or summary, for display only
+    id: str = ""  # the provider's item id
+    seals: tuple[str, ...] = ()  # digests of the opaque values inside (see keys.seal)
+    origin: Origin | None = None  # None: echoed by a client, provenance unknown
+    timing: Timing | None = None
+    prefix: str = ""  # digest of everything before it, for providers that bind to that
+
+    @property
+    def sealed(self) -> bool:
+        """Encrypted or signed: only its own provider may ever see it again."""
+        return bool(self.seals)
+
+
+class Call(Struct, frozen=True, kw_only=True, tag="call", omit_defaults=True):
+    """A tool call the model asked for."""
+
+    name: str
+    arguments: str  # JSON text as emitted
+    id: str = ""  # what the result refers to
+    item: str = ""  # the provider's item id, where that is something else (fc_…)
+    raw: str = ""
+
+
+class Result(Struct, frozen=True, kw_only=True, tag="result", omit_defaults=True):
+    """What a tool answered."""
+
+    content: str
+    call: str = ""  # the call's id
+    name: str = ""  # the tool, where the dialect names it
+    error: bool = False
+    raw: str = ""
+
+
+class Decision(Struct, frozen=True, kw_only=True, tag="decision", omit_defaults=True):
+    """Whether a tool call was allowed, and by whom."""
+
+    call: str
+    verdict: str  # allow, deny or always
+    reason: str = ""
+
+
+class Blob(Struct, frozen=True, kw_only=True, tag="blob", omit_defaults=True):
+    """Anything else that was said: images, files, parts of kinds we do not know."""
+
+    kind: str
+    digest: str  # of the data, so that equal blobs are equal in every dialect
+    raw: str = ""
+
+
+Part = Text | Thought | Call | Result | Decision | Blob

@@ -1,0 +1,177 @@
+"""The tree: a session's events folded into turns, its paths and branches.
+
+Folding is incremental: `apply` takes one event in constant time, whatever came before, so that a
+live session and one read from disk are the same code. A fork refers to a turn of another session
+and copies nothing; `path` follows such a reference through a look-up the caller gives.
+Events of unknown types are counted and skipped.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from thoughtline.errors import ThoughtlineError
+from thoughtline.events import (
+    AssistantMessage,
+    Body,
+    Event,
+    PermissionDecision,
+    Quarantined,
+    Reasoning,
+    SessionForked,
+    ToolCall,
+    ToolResult,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from thoughtline.parts import Part, Thought
+from thoughtline.turns import Turn
+
+
+class _Draft:
+    """A turn while its events arrive; frozen on demand."""
+
+    __slots__ = ("facts", "input", "output", "quarantined", "turn")
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts = facts
+        self.input: list[Part] = []
+        self.output: list[Part] = []
+        self.quarantined: set[int] = set()
+        self.turn: Turn | None = None
+
+    def frozen(self) -> Turn:
+        if self.turn is None:
+            count = sum(isinstance(p, Thought) for p in self.output)
+            everything = range(count) if -1 in self.quarantined else ()
+            self.turn = Turn(
+                input=tuple(self.input),
+                output=tuple(self.output),
+                quarantined=frozenset(self.quarantined - {-1}) | frozenset(everything),
+                **self.facts,
+            )
+        return self.turn
+
+
+class Session:
+    """A session as folded so far."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.seq = -1  # of the last event applied
+        self.origin: SessionForked | None = None  # where this session was forked from
+        self.skipped = 0  # events of types this version does not know
+        self._drafts: dict[str, _Draft] = {}
+        self._children: dict[str, list[str]] = {}
+
+    def apply(self, event: Event) -> None:
+        """Take in the next event. Raises when one is missing: a log has no gaps."""
+        if event.seq != self.seq + 1:
+            raise ThoughtlineError(
+                f"session {self.id!r}: expected event {self.seq + 1}, got {event.seq}; "
+                "read the session again from the start"
+            )
+        self.seq = event.seq
+        body = event.body()
+        if body is None:
+            self.skipped += 1
+        elif isinstance(body, TurnStarted):
+            self._start(event, body)
+        elif isinstance(body, SessionForked):
+            self.origin = body
+        elif isinstance(body, Quarantined):
+            self._quarantine(body)
+        else:
+            self._extend(event, body)
+
+    def extend(self, events: Iterable[Event]) -> "Session":
+        """Take in many events; returns itself, so that folding reads as one expression."""
+        for event in events:
+            self.apply(event)
+        return self
+
+    def _start(self, event: Event, body: TurnStarted) -> None:
+        self._drafts[event.id] = _Draft(
+            id=event.id,
+            parent=event.parent,
+            session=self.id,
+            target=body.target,
+            started=event.at,
+        )
+        self._children.setdefault(event.parent, []).append(event.id)
+
+    def _quarantine(self, body: Quarantined) -> None:
+        if draft := self._drafts.get(body.turn):
+            draft.quarantined.update(body.thoughts or (-1,))
+            draft.turn = None
+
+    def _extend(self, event: Event, body: Body) -> None:
+        draft = self._drafts.get(event.parent)
+        if draft is None:
+            self.skipped += 1
+            return
+        draft.turn = None
+        match body:
+            case UserMessage():
+                draft.input.extend(body.parts)
+            case ToolResult():
+                draft.input.append(body.result)
+            case PermissionDecision():
+                draft.input.append(body.decision)
+            case Reasoning():
+                draft.output.append(body.thought)
+            case AssistantMessage():
+                draft.output.extend(body.parts)
+            case ToolCall():
+                draft.output.append(body.call)
+            case TurnEnded():
+                draft.facts |= {
+                    "outcome": body.outcome,
+                    "usage": body.usage,
+                    "response": body.response,
+                    "ended": event.at,
+                }
+
+    # -- reading the tree --------------------------------------------------------------------
+
+    def turn(self, id: str) -> Turn:
+        """One turn by its id."""
+        if id not in self._drafts:
+            raise ThoughtlineError(f"session {self.id!r} has no turn {id!r}")
+        return self._drafts[id].frozen()
+
+    @property
+    def turns(self) -> list[Turn]:
+        """All turns in the order they started."""
+        return [draft.frozen() for draft in self._drafts.values()]
+
+    def children(self, turn: str) -> list[str]:
+        """Ids of the turns that go on from this one; more than one is a branch."""
+        return list(self._children.get(turn, ()))
+
+    @property
+    def heads(self) -> list[str]:
+        """Ids of the turns that nothing goes on from, in the order they started."""
+        return [id for id in self._drafts if id not in self._children]
+
+    @property
+    def branches(self) -> list[str]:
+        """Ids of the turns after which the conversation divides."""
+        return [id for id, kids in self._children.items() if id and len(kids) > 1]
+
+    def path(
+        self, turn: str, elsewhere: "Callable[[str], Session] | None" = None
+    ) -> list[Turn]:
+        """The turns from the root to this one; `elsewhere` finds the session a fork refers to."""
+        back: list[Turn] = []
+        session: Session = self
+        while turn:
+            if turn not in session._drafts:
+                origin = session.origin
+                if origin is None or elsewhere is None or origin.turn != turn:
+                    raise ThoughtlineError(f"session {session.id!r} has no turn {turn!r}")
+                session = elsewhere(origin.session)
+                continue
+            back.append(session._drafts[turn].frozen())
+            turn = back[-1].parent
+        return back[::-1]

@@ -1,0 +1,1 @@
+"""Where sessions live: the port (`base`) and its implementations."""

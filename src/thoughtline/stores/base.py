@@ -1,0 +1,112 @@
+"""The port: what every store can do. Memory and SQLite stand behind it today.
+
+A store keeps sessions (append-only, gapless `seq`), files memories under their names, and finds
+them again in one batch. Everything is scoped by tenant: no method ever looks across tenants
+unless it is told to (`tenant=None`, for administration). Retention is sliding per session: a
+session in use, by an append or by a hit, does not expire.
+
+Durability, to be kept by every implementation: when `append` returns, the batch survives the
+death of the process (`kill -9`). Whether it survives a power cut is the implementation's to state.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from thoughtline.events import Draft, Event
+from thoughtline.memories import Memory
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """What is written in one transaction: all of it or nothing."""
+
+    session: str
+    tenant: str
+    drafts: tuple[Draft, ...]
+    memories: tuple[Memory, ...] = ()
+    expect: int | None = None  # seq of the last event the writer has seen; None: do not care
+
+
+class Tally(Struct, frozen=True, kw_only=True):
+    """How much of something there is."""
+
+    entries: int = 0
+    chars: int = 0
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """What a store holds, for people and for `/api/cache/reasoning`."""
+
+    sessions: int = 0
+    events: int = 0
+    turns: int = 0
+    thoughts: int = 0
+    chars: int = 0  # of the thoughts, as stored
+    oldest: float | None = None
+    newest: float | None = None
+    by_provider: dict[str, Tally] = {}
+    by_model: dict[str, Tally] = {}
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """One session in a listing."""
+
+    session: str
+    tenant: str
+    created: float
+    touched: float
+    events: int
+
+
+class Store(Protocol):
+    """Where sessions live."""
+
+    async def append(self, batch: Batch) -> list[Event]:
+        """Number and write the drafts, file the memories; one transaction.
+
+        Raises `Conflict` when `expect` is not the last seq (-1: a new session), or when the
+        session belongs to another tenant; `Unavailable` when nothing was written.
+        """
+
+    async def read(
+        self, session: str, *, after: int = -1, limit: int | None = None
+    ) -> list[Event]:
+        """Events of a session with a seq above `after`, in order; unknown sessions are empty."""
+
+    async def find(self, tenant: str, names: Sequence[bytes]) -> Mapping[bytes, Sequence[Memory]]:
+        """Memories filed under each name, newest first, thoughts included. One batch.
+
+        Names that nothing is filed under are left out. A hit slides the session's retention.
+        """
+
+    def watch(
+        self, session: str | None = None, *, after: int = -1, tenant: str | None = None
+    ) -> AsyncIterator[Event]:
+        """Events as they are written: of one session (first those above `after`), or of all.
+
+        Sees what other processes write to the same place. Ends when the store is closed.
+        """
+
+    async def sessions(
+        self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
+    ) -> list[Summary]:
+        """Sessions, the most recently touched first; `before` pages on by `touched`."""
+
+    async def purge(
+        self,
+        *,
+        session: str | None = None,
+        tenant: str | None = None,
+        untouched_since: float | None = None,
+    ) -> int:
+        """Delete whole sessions that match every condition given; returns how many.
+
+        With no condition nothing is deleted. Sessions that a fork refers to stay while the fork does.
+        """
+
+    async def stats(self, *, tenant: str | None = None) -> Stats:
+        """What is held."""
+
+    async def close(self) -> None:
+        """Finish what is queued, then let go. Closing twice is harmless."""

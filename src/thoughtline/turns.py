@@ -1,0 +1,77 @@
+"""One exchange: what went in, what came out, and how it ended.
+
+A turn is folded from events, or read from a client's request body, where it has no identity yet:
+a request's history is a path of such turns. Inputs are what people and tools said; outputs are
+what the model said, thoughts among them in arrival order. System prompts are no part of a turn:
+they change from request to request.
+The rooms above are `keys` (how a turn is recognised) and `sessions` (how turns form a tree).
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from thoughtline.events import Outcome, Usage
+from thoughtline.parts import Blob, Call, Origin, Part, Text, Thought
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One exchange with one parent."""
+
+    input: tuple[Part, ...] = ()
+    output: tuple[Part, ...] = ()
+    id: str = ""
+    parent: str = ""
+    session: str = ""
+    target: Origin | None = None
+    outcome: Outcome | None = None  # None: still running, or a client's echo
+    usage: Usage | None = None
+    response: str = ""
+    started: float = 0.0
+    ended: float = 0.0
+    quarantined: frozenset[int] = frozenset()  # positions among its thoughts
+
+    @property
+    def thoughts(self) -> tuple[Thought, ...]:
+        """The thoughts of the output, in order."""
+        return tuple(p for p in self.output if isinstance(p, Thought))
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The tool calls of the output, in order."""
+        return tuple(p for p in self.output if isinstance(p, Call))
+
+
+class Place(NamedTuple):
+    """Where a thought stands: right before the nth text or call of its output, or at the end."""
+
+    kind: str  # "text", "call" or "end"
+    index: int
+
+
+OUTLINE = {Thought: "t", Text: "x", Call: "c", Blob: "b"}
+
+
+def outline(parts: Iterable[Part]) -> str:
+    """The shape of an output, one letter a part: t thought, x text, c call, b anything else."""
+    return "".join(OUTLINE.get(type(p), "b") for p in parts)
+
+
+def places(shape: str) -> list[Place]:
+    """For every thought of an outline, what it led to."""
+    found: list[Place] = []
+    waiting = texts = calls = 0
+    for letter in shape:
+        if letter == "t":
+            waiting += 1
+            continue
+        if letter == "c":
+            place, calls = Place("call", calls), calls + 1
+        elif letter == "x":
+            place, texts = Place("text", texts), texts + 1
+        else:
+            continue  # a blob neither needs nor ends a thought
+        found += [place] * waiting
+        waiting = 0
+    return found + [Place("end", 0)] * waiting
