@@ -1,0 +1,65 @@
+"""Server-sent events, split on bytes.
+
+Lines end in CR, LF or CRLF and in nothing else: U+2028 inside JSON is not a line end. Feeding a
+stream whole, byte by byte or in any split gives the same events. The usual case, one `data:` line
+per event with LF, takes a fast path that splits whole reads at once.
+"""
+
+from typing import NamedTuple
+
+
+class Sse(NamedTuple):
+    """One event: its name (empty when not given) and its data."""
+
+    name: str
+    data: bytes
+
+
+class Splitter:
+    """An incremental parser of one stream."""
+
+    __slots__ = ("_cr", "_tail")
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._cr = False  # the last byte fed was a CR: an LF after it belongs to it
+
+    def feed(self, data: bytes) -> list[Sse]:
+        """The events completed by these bytes."""
+        if self._cr or b"\r" in data:
+            data = self._unify(data)
+        if b"\n" not in data:
+            self._tail += data
+            return []
+        blocks = (self._tail + data).split(b"\n\n")
+        self._tail = blocks.pop()
+        return [event for block in blocks if (event := _event(block)) is not None]
+
+    def finish(self) -> list[Sse]:
+        """What a stream that was cut without its last blank line leaves behind."""
+        tail, self._tail = self._tail, b""
+        event = _event(tail)
+        return [event] if event is not None else []
+
+    def _unify(self, data: bytes) -> bytes:
+        if self._cr and data[:1] == b"\n":
+            data = data[1:]
+        self._cr = data[-1:] == b"\r" if data else self._cr
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _event(block: bytes) -> Sse | None:
+    """One event from its lines; None for comments and blank lines."""
+    if block[:6] == b"data: " and b"\n" not in block:
+        return Sse("", block[6:])
+    name = ""
+    data: list[bytes] = []
+    for line in block.split(b"\n"):
+        field, colon, value = line.partition(b":")
+        if value[:1] == b" ":
+            value = value[1:]
+        if field == b"data":
+            data.append(value)
+        elif field == b"event" and colon:
+            name = value.decode("utf-8", "replace")
+    return Sse(name, b"\n".join(data)) if data else None

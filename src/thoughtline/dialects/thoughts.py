@@ -1,0 +1,81 @@
+"""Thoughts from what a provider emitted or a client echoed, whatever they travel in.
+
+One function per question, shared by all dialects, so that capture and look-up can never disagree:
+what in a carrier is readable text, what is its id, which values in it are sealed. Nothing here
+changes a thought; `raw` is always the given JSON text.
+"""
+
+from typing import Any
+
+from thoughtline import splice
+from thoughtline.keys import seal
+from thoughtline.parts import Carrier, Origin, Thought, Timing
+
+BYPASSES = frozenset(
+    {
+        "skip_thought_signature_validator",
+        "context_engineering_is_the_way_to_go",
+        "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",
+    }
+)
+"""Values that Gemini takes in place of a signature: never a thought, never kept as one."""
+
+_SEALED_KEYS = ("encrypted_content", "signature", "data", "thoughtSignature", "thought_signature")
+_TEXT_KEYS = ("thinking", "text", "summary", "content")
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for element in value for text in _texts(element)]
+    if isinstance(value, dict):
+        return [text for key in _TEXT_KEYS if key in value for text in _texts(value[key])]
+    return []
+
+
+def _opaque(value: Any, found: list[str]) -> list[str]:
+    if isinstance(value, list):
+        for element in value:
+            _opaque(element, found)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, str):
+                if key in _SEALED_KEYS and inner and inner not in BYPASSES:
+                    found.append(inner)
+            else:
+                _opaque(inner, found)
+    return found
+
+
+def seals(carrier: Carrier, value: Any) -> tuple[str, ...]:
+    """Digests of the opaque values inside a carrier's value."""
+    if carrier in (Carrier.REASONING_OPAQUE, Carrier.SIGNATURE):
+        usable = isinstance(value, str) and value and value not in BYPASSES
+        return (seal(value),) if usable else ()
+    return tuple(seal(opaque) for opaque in _opaque(value, []))
+
+
+def thought(
+    carrier: Carrier,
+    value: Any,
+    raw: str | None = None,
+    *,
+    text: str | None = None,
+    origin: Origin | None = None,
+    timing: Timing | None = None,
+) -> Thought:
+    """A thought from a carrier's decoded value and, where it is at hand, its exact JSON text."""
+    id = value.get("id") if isinstance(value, dict) else None
+    readable = carrier not in (Carrier.REASONING_OPAQUE, Carrier.SIGNATURE, Carrier.EXTRA_CONTENT)
+    if text is None:
+        text = "\n\n".join(t for t in _texts(value) if t) if readable else ""
+    return Thought(
+        carrier=carrier,
+        raw=raw if raw is not None else splice.dumps(value).decode(),
+        text=text,
+        id=id if isinstance(id, str) else "",
+        seals=seals(carrier, value),
+        origin=origin,
+        timing=timing,
+    )
