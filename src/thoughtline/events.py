@@ -111,9 +111,7 @@ class SessionForked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn: str
 
 
-Canonical = (
-    UserMessage | Reasoning | AssistantMessage | ToolCall | ToolResult | PermissionDecision
-)
+Canonical = UserMessage | Reasoning | AssistantMessage | ToolCall | ToolResult | PermissionDecision
 Bookkeeping = TurnStarted | TurnEnded | Quarantined | SessionForked
 Body = Canonical | Bookkeeping
 

@@ -14,6 +14,7 @@ client may echo by themselves (item ids, encrypted blobs) have keys of their own
 import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -38,7 +39,7 @@ def _number(text: str) -> int | float | str:
     value = float(text)
     if value.is_integer() and abs(value) < 1e22:
         return int(value)
-    return value if value == value and abs(value) != float("inf") else text
+    return value if isfinite(value) else text
 
 
 _arguments = msgspec.json.Decoder(float_hook=_number)
@@ -157,6 +158,14 @@ def sealed(digest: str) -> bytes:
     return _hash(b"seal", bytes.fromhex(digest))
 
 
+def canonical(value: Any) -> str:
+    """Any JSON value in one spelling: sorted keys, no spaces."""
+    try:
+        return _sorted.encode(value).decode()
+    except (UnicodeEncodeError, RecursionError):
+        return repr(value)
+
+
 def digest(value: Any) -> str:
     """A digest of any JSON value, blind to formatting and key order."""
-    return blake2b(_sorted.encode(value), digest_size=SIZE).hexdigest()
+    return blake2b(_bytes(canonical(value)), digest_size=SIZE).hexdigest()

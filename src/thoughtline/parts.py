@@ -41,7 +41,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     provider: str = ""  # the policy's name
     endpoint: str = ""  # scheme, host and base path
     account: str = ""  # keyed hash of the credential, never the credential
-    model: str = ""  # as served
+    model: str = ""  # as served; until that is known, as asked for
+    asked: str = ""  # as asked for: providers answer an alias with a dated name
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -61,7 +62,9 @@ class Text(Struct, frozen=True, kw_only=True, tag="text", omit_defaults=True):
 
     text: str
     id: str = ""  # the provider's item id, if it has one
-    raw: str = ""  # the provider's item as JSON text, where the dialect has one (phase, annotations)
+    raw: str = (
+        ""  # the provider's item as JSON text, where the dialect has one (phase, annotations)
+    )
 
 
 class Thought(Struct, frozen=True, kw_only=True, tag="thought", omit_defaults=True):

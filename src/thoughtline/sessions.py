@@ -159,19 +159,18 @@ class Session:
         """Ids of the turns after which the conversation divides."""
         return [id for id, kids in self._children.items() if id and len(kids) > 1]
 
-    def path(
-        self, turn: str, elsewhere: "Callable[[str], Session] | None" = None
-    ) -> list[Turn]:
+    def path(self, turn: str, elsewhere: "Callable[[str], Session] | None" = None) -> list[Turn]:
         """The turns from the root to this one; `elsewhere` finds the session a fork refers to."""
         back: list[Turn] = []
         session: Session = self
         while turn:
-            if turn not in session._drafts:
+            draft = session._drafts.get(turn)
+            if draft is None:
                 origin = session.origin
                 if origin is None or elsewhere is None or origin.turn != turn:
                     raise ThoughtlineError(f"session {session.id!r} has no turn {turn!r}")
                 session = elsewhere(origin.session)
                 continue
-            back.append(session._drafts[turn].frozen())
+            back.append(draft.frozen())
             turn = back[-1].parent
         return back[::-1]

@@ -110,7 +110,7 @@ def elements(data: bytes, span: Span) -> list[Span]:
     return found
 
 
-def put(data: bytes, span: Span, key: str, raw: bytes, has: dict[str, Span]) -> Edit:
+def put(span: Span, key: str, raw: bytes, has: dict[str, Span]) -> Edit:
     """Set one member of the object at `span` to a raw JSON value, where it stands or last."""
     if old := has.get(key):
         return (old.value, old.end, raw)
@@ -119,7 +119,7 @@ def put(data: bytes, span: Span, key: str, raw: bytes, has: dict[str, Span]) -> 
     return (close, close, comma + dumps(key) + b":" + raw)
 
 
-def cut(data: bytes, spans: Iterable[Span], all_spans: Iterable[Span]) -> list[Edit]:
+def cut(spans: Iterable[Span], all_spans: Iterable[Span]) -> list[Edit]:
     """Remove members or elements, with the commas that held them."""
     gone = {span.start for span in spans}
     order = sorted(all_spans)

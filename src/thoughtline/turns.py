@@ -47,7 +47,7 @@ class Place(NamedTuple):
     """Where a thought stands: right before the nth text or call of its output, or at the end."""
 
     kind: str  # "text", "call" or "end"
-    index: int
+    nth: int
 
 
 OUTLINE = {Thought: "t", Text: "x", Call: "c", Blob: "b"}

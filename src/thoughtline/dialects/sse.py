@@ -18,27 +18,27 @@ class Sse(NamedTuple):
 class Splitter:
     """An incremental parser of one stream."""
 
-    __slots__ = ("_cr", "_tail")
+    __slots__ = ("_cr", "_pieces")
 
     def __init__(self) -> None:
-        self._tail = b""
+        self._pieces: list[bytes] = []  # joined only at a line end: a long event costs no copies
         self._cr = False  # the last byte fed was a CR: an LF after it belongs to it
 
     def feed(self, data: bytes) -> list[Sse]:
         """The events completed by these bytes."""
         if self._cr or b"\r" in data:
             data = self._unify(data)
+        self._pieces.append(data)
         if b"\n" not in data:
-            self._tail += data
             return []
-        blocks = (self._tail + data).split(b"\n\n")
-        self._tail = blocks.pop()
+        blocks = b"".join(self._pieces).split(b"\n\n")
+        self._pieces = [blocks.pop()]
         return [event for block in blocks if (event := _event(block)) is not None]
 
     def finish(self) -> list[Sse]:
         """What a stream that was cut without its last blank line leaves behind."""
-        tail, self._tail = self._tail, b""
-        event = _event(tail)
+        event = _event(b"".join(self._pieces))
+        self._pieces = []
         return [event] if event is not None else []
 
     def _unify(self, data: bytes) -> bytes:
@@ -54,7 +54,7 @@ def _event(block: bytes) -> Sse | None:
         return Sse("", block[6:])
     name = ""
     data: list[bytes] = []
-    for line in block.split(b"\n"):
+    for line in block.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         field, colon, value = line.partition(b":")
         if value[:1] == b" ":
             value = value[1:]

@@ -69,9 +69,7 @@ class Store(Protocol):
         session belongs to another tenant; `Unavailable` when nothing was written.
         """
 
-    async def read(
-        self, session: str, *, after: int = -1, limit: int | None = None
-    ) -> list[Event]:
+    async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
         """Events of a session with a seq above `after`, in order; unknown sessions are empty."""
 
     async def find(self, tenant: str, names: Sequence[bytes]) -> Mapping[bytes, Sequence[Memory]]:
@@ -102,7 +100,7 @@ class Store(Protocol):
     ) -> int:
         """Delete whole sessions that match every condition given; returns how many.
 
-        With no condition nothing is deleted. Sessions that a fork refers to stay while the fork does.
+        With no condition nothing is deleted. A session stays while a fork refers to it.
         """
 
     async def stats(self, *, tenant: str | None = None) -> Stats:

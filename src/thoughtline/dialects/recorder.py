@@ -1,0 +1,92 @@
+"""What every stream reader does: time the thoughts, and say how the turn ended, once.
+
+A dialect's reader derives from `Recorder`: a `Stopwatch` per thought, one clock reading per feed
+for all events in it, and an ending that is told exactly once.
+"""
+
+from msgspec.structs import replace
+
+from thoughtline.clock import Clock
+from thoughtline.events import Happening, Outcome, TurnEnded, Usage
+from thoughtline.parts import Origin, Timing
+
+
+class Stopwatch:
+    """The timing of one thought while it arrives."""
+
+    __slots__ = ("at", "closed", "first", "last", "opened")
+
+    def __init__(self, opened: int, at: float) -> None:
+        self.opened = opened
+        self.at = at
+        self.first: int | None = None
+        self.last: int | None = None
+        self.closed: int | None = None
+
+    def touch(self, now: int) -> None:
+        """A delta arrived."""
+        if self.first is None:
+            self.first = now
+        self.last = now
+
+
+class Recorder:
+    """State shared by the readers of all dialects."""
+
+    def __init__(self, *, clock: Clock, origin: Origin, sent: int) -> None:
+        self.done = False
+        self.now = sent
+        self.clock = clock
+        self.origin = origin
+        self.sent = sent
+        self.model = ""
+        self.response = ""
+        self.usage: Usage | None = None
+        self.outcome: Outcome | None = None
+        self.reason = ""
+        self._ended = False
+
+    def tick(self) -> int:
+        """Read the clock, once per feed."""
+        self.now = self.clock.mono()
+        return self.now
+
+    def watch(self) -> Stopwatch:
+        """A thought opened now."""
+        return Stopwatch(self.now, self.clock.wall())
+
+    def timing(self, watch: Stopwatch, *, aborted: bool = False) -> Timing:
+        """The readings of a thought that is complete, or cut."""
+        closed = None if aborted else (watch.closed or self.now)
+        return Timing(
+            sent=self.sent,
+            opened=watch.opened,
+            first=watch.first,
+            last=watch.last,
+            closed=closed,
+            at=watch.at,
+            aborted=aborted,
+        )
+
+    def made(self) -> Origin:
+        """Where thoughts of this response were made, with the model as served."""
+        if not self.model or self.model == self.origin.model:
+            return self.origin
+        asked = self.origin.asked or self.origin.model
+        return replace(self.origin, model=self.model, asked=asked)
+
+    def ending(self, reason: str = "") -> list[Happening]:
+        """The turn's end, the first time it is asked for."""
+        if self._ended:
+            return []
+        self._ended = True
+        outcome = self.outcome or (Outcome.COMPLETED if self.done else Outcome.ABORTED)
+        return [
+            TurnEnded(
+                outcome=outcome,
+                reason=self.reason or reason,
+                usage=self.usage,
+                response=self.response,
+                model=self.model,
+            )
+        ]
