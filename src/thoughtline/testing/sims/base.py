@@ -135,8 +135,10 @@ class Socket(Protocol):
 class Simulator(ABC):
     """One simulated provider, with its memory of everything it emitted."""
 
-    escaped: bool = False
-    """Escape all JSON, and cut emoji in two halves when streaming."""
+    dialect: str = "chat"
+    """`chat`, `responses`, `messages` or `gemini`."""
+    base_path: str = "/v1"
+    """Where its API hangs under its root; what a client's base URL ends in."""
 
     def __init__(
         self,
@@ -156,6 +158,7 @@ class Simulator(ABC):
         self.account = account
         """The only credential accepted; None accepts any."""
         self.escaped = escaped
+        """Escape all JSON, and cut emoji in two halves when streaming."""
         self.clock = clock
         self.secret = hashlib.sha256(f"{provider}:{seed}".encode()).digest()
         self.requests: list[Record] = []

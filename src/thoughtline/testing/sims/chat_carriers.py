@@ -1,0 +1,363 @@
+"""How thoughts travel in Chat Completions: one carrier per way, shared by the providers' rows.
+
+A carrier writes the pieces of one exchange as a whole message and as the deltas of a stream (the
+same content, cut up), enters each thought into the ledger as it goes out, and finds the thoughts
+again in a message that a client sends back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from thoughtline.testing.sims.chat_view import Message, calls_of, text_of
+from thoughtline.testing.sims.ledger import Carried
+from thoughtline.testing.sims.seals import Style
+from thoughtline.testing.sims.values import Piece, Say, Think, Use, encode
+
+Delta = dict[str, Any]
+BYPASS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+"""What may stand for a lost Gemini signature: ai.google.dev/gemini-api/docs/thought-signatures."""
+_INLINE = re.compile(r"<think>(.*?)</think>", re.DOTALL)
+
+
+class Talk(NamedTuple):
+    """One exchange, to be written down."""
+
+    pieces: tuple[Piece, ...]
+    ids: tuple[str, ...]
+    """One tool-call id per `Use`."""
+    turn: int
+    emit: Callable[[str, str, str], str]
+    """Carrier, value, slot → the ledger."""
+    seal: Callable[[str, Style], str]
+    cut: Callable[[str], list[str]]
+    """A text → its stream deltas."""
+    blank: str | None = None
+    """The content of a message that says nothing."""
+
+    @property
+    def thoughts(self) -> list[str]:
+        """What was thought, in order."""
+        return [piece.text for piece in self.pieces if isinstance(piece, Think)]
+
+    @property
+    def said(self) -> str | None:
+        """What was said, in one string."""
+        text = "".join(piece.text for piece in self.pieces if isinstance(piece, Say))
+        return text or self.blank
+
+    def calls(self) -> list[dict[str, Any]]:
+        """The tool calls, whole."""
+        uses = [piece for piece in self.pieces if isinstance(piece, Use)]
+        return [
+            {"id": id, "type": "function", "function": {"name": u.name, "arguments": u.arguments}}
+            for id, u in zip(self.ids, uses, strict=True)
+        ]
+
+
+class Carrier:
+    """No carrier at all: what a provider without thoughts does, and the frame of the others."""
+
+    interleaves = False
+    """Thoughts may stand between text and calls; otherwise they all come first."""
+
+    def message(self, talk: Talk) -> Message:
+        """The whole assistant message."""
+        message: Message = {"role": "assistant", "content": talk.said}
+        self.attach(message, talk)
+        if calls := self.calls(talk):
+            message["tool_calls"] = calls
+        return message
+
+    def stream(self, talk: Talk) -> Iterator[Delta]:
+        """The same message in deltas; call it after `message`, which fills the ledger."""
+        yield self.opening(talk)
+        thought = 0
+        for piece in self.order(talk.pieces):
+            if isinstance(piece, Think):
+                yield from self.think(talk, thought, piece.text)
+                thought += 1
+            elif isinstance(piece, Say):
+                yield from self.say(talk, piece.text)
+        yield from self.closing(talk)
+        for at, call in enumerate(self.calls(talk)):
+            yield from self.use(talk, at, call)
+
+    def order(self, pieces: tuple[Piece, ...]) -> list[Piece]:
+        """The order in which the pieces are streamed."""
+        if self.interleaves:
+            return list(pieces)
+        return sorted(pieces, key=lambda piece: not isinstance(piece, Think))
+
+    def attach(self, message: Message, talk: Talk) -> None:
+        """Put the thoughts into the whole message, and into the ledger."""
+
+    def calls(self, talk: Talk) -> list[dict[str, Any]]:
+        """The tool calls, with whatever they carry."""
+        return talk.calls()
+
+    def opening(self, talk: Talk) -> Delta:
+        """The first delta."""
+        return {"role": "assistant", "content": talk.blank}
+
+    def closing(self, talk: Talk) -> Iterator[Delta]:
+        """What comes after thoughts and text, before the calls."""
+        yield from ()
+
+    def think(self, talk: Talk, index: int, text: str) -> Iterator[Delta]:
+        """The deltas of one thought."""
+        yield from ()
+
+    def say(self, talk: Talk, text: str) -> Iterator[Delta]:
+        """The deltas of visible text."""
+        return ({"content": part} for part in talk.cut(text))
+
+    def use(self, talk: Talk, at: int, call: dict[str, Any]) -> Iterator[Delta]:
+        """The deltas of one call: its name first, then its arguments piece by piece."""
+        function = call["function"]
+        head = {**call, "function": {**function, "arguments": ""}}
+        yield {"tool_calls": [{"index": at, **head}]}
+        for part in talk.cut(function["arguments"]):
+            yield {"tool_calls": [{"index": at, "function": {"arguments": part}}]}
+
+    def read(self, message: Message) -> tuple[Carried, ...]:
+        """The thoughts that an assistant message carries."""
+        return ()
+
+    def visible(self, message: Message) -> str:
+        """Its text and arguments, without any thought."""
+        arguments = [call["function"]["arguments"] for call in calls_of(message)]
+        return "\n".join([text_of(message), *arguments])
+
+
+class Field(Carrier):
+    """Plain text in a field of its own: `reasoning_content`, `reasoning`."""
+
+    def __init__(
+        self, name: str, *, reads: tuple[str, ...] = (), always: bool = False, nulls: bool = False
+    ) -> None:
+        self.name = name
+        self.reads = reads or (name,)
+        self.always = always
+        """The key is there even when nothing was thought (llm-rosetta#356)."""
+        self.nulls = nulls
+        """Each delta names both fields, one of them null (api-docs.deepseek.com)."""
+
+    def attach(self, message: Message, talk: Talk) -> None:
+        if talk.thoughts or self.always:
+            message[self.name] = talk.emit(self.name, "".join(talk.thoughts), "")
+
+    def opening(self, talk: Talk) -> Delta:
+        first = super().opening(talk)
+        return {**first, self.name: ""} if self.always else first
+
+    def think(self, talk: Talk, index: int, text: str) -> Iterator[Delta]:
+        other = {"content": None} if self.nulls else {}
+        return ({**other, self.name: part} for part in talk.cut(text))
+
+    def say(self, talk: Talk, text: str) -> Iterator[Delta]:
+        other = {self.name: None} if self.nulls else {}
+        return ({"content": part, **other} for part in talk.cut(text))
+
+    def read(self, message: Message) -> tuple[Carried, ...]:
+        values = [v for name in self.reads if isinstance(v := message.get(name), str)]
+        # The same text under two names is one thought.
+        return tuple(Carried(value) for value in dict.fromkeys(values))
+
+
+class Inline(Carrier):
+    """In the content itself, between `<think>` tags (platform.minimax.io text-openai-api)."""
+
+    interleaves = True
+
+    def attach(self, message: Message, talk: Talk) -> None:
+        shown = [p for p in talk.pieces if not isinstance(p, Use)]
+        for thought in talk.thoughts:
+            talk.emit("content", thought, "")
+        text = "".join(_tagged(p.text) if isinstance(p, Think) else p.text for p in shown)
+        message["content"] = text or talk.blank
+
+    def think(self, talk: Talk, index: int, text: str) -> Iterator[Delta]:
+        return ({"content": part} for part in talk.cut(_tagged(text)))
+
+    def read(self, message: Message) -> tuple[Carried, ...]:
+        return tuple(Carried(text) for text in _INLINE.findall(text_of(message)))
+
+    def visible(self, message: Message) -> str:
+        return _INLINE.sub("", super().visible(message))
+
+
+def _tagged(text: str) -> str:
+    return f"<think>{text}</think>\n\n"
+
+
+class Chunks(Carrier):
+    """Typed chunks in a content list (docs.mistral.ai/capabilities/reasoning)."""
+
+    interleaves = True
+
+    def attach(self, message: Message, talk: Talk) -> None:
+        if not talk.thoughts:
+            return
+        for thought in talk.thoughts:
+            talk.emit("content", thought, "")
+        shown = [p for p in talk.pieces if not isinstance(p, Use)]
+        message["content"] = [_chunk(p.text, thinking=isinstance(p, Think)) for p in shown]
+
+    def think(self, talk: Talk, index: int, text: str) -> Iterator[Delta]:
+        return ({"content": [_chunk(part, thinking=True)]} for part in talk.cut(text))
+
+    def read(self, message: Message) -> tuple[Carried, ...]:
+        content = message.get("content")
+        runs: list[str] = []
+        before = ""
+        for part in content if isinstance(content, list) else []:
+            if part.get("type") == "thinking":
+                text = _thinking_text(part.get("thinking"))
+                # Neighbours are one thought: a stream gives it in many chunks.
+                runs = [*runs[:-1], runs[-1] + text] if before == "thinking" else [*runs, text]
+            before = str(part.get("type"))
+        return tuple(Carried(text) for text in runs)
+
+
+def _chunk(text: str, *, thinking: bool) -> dict[str, Any]:
+    inner = {"type": "text", "text": text}
+    return {"type": "thinking", "thinking": [inner]} if thinking else inner
+
+
+def _thinking_text(value: Any) -> str:
+    parts = value if isinstance(value, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+class Details(Carrier):
+    """A list of typed details; signed ones are opaque (openrouter.ai/docs reasoning-tokens)."""
+
+    def __init__(self, style: str, *, signed: bool, plain: str | None = None) -> None:
+        self.style = style
+        self.signed = signed
+        self.plain = plain
+        """A field that repeats the text of all details."""
+
+    def details(self, talk: Talk) -> list[dict[str, Any]]:
+        """The details of this exchange: one per thought, and now and then an encrypted one."""
+        base = {"format": self.style}
+        out: list[dict[str, Any]] = []
+        for text in talk.thoughts:
+            signature = {"signature": talk.seal(f"{text}", "claude")} if self.signed else {}
+            out.append({"type": "reasoning.text", "text": text, **signature, **base})
+        if self.signed and talk.thoughts and talk.turn % 3 == 0:
+            data = talk.seal(f"{talk.thoughts[0]}!", "claude")
+            out.append({"type": "reasoning.encrypted", "data": data, "id": "rd_1", **base})
+        return [{**detail, "index": at} for at, detail in enumerate(out)]
+
+    def attach(self, message: Message, talk: Talk) -> None:
+        details = self.details(talk)
+        if not details:
+            return
+        for detail in details:
+            talk.emit("reasoning_details", self.value(detail), "")
+        if self.plain:
+            message[self.plain] = "".join(talk.thoughts)
+        message["reasoning_details"] = details
+
+    def value(self, detail: dict[str, Any]) -> str:
+        """What of a detail must come back: all of a signed one, the text of another."""
+        if self.signed:
+            return encode(dict(sorted(detail.items()))).decode()
+        text = detail.get("text")
+        return text if isinstance(text, str) else ""
+
+    def think(self, talk: Talk, index: int, text: str) -> Iterator[Delta]:
+        detail = self.details(talk)[index]
+        fixed = {key: detail[key] for key in ("type", "format", "index")}
+        for part in talk.cut(text):
+            plain = {self.plain: part} if self.plain else {}
+            yield {"content": "", **plain, "reasoning_details": [{**fixed, "text": part}]}
+        if self.signed:  # the signature comes last, as a fragment of the same index
+            last = {**fixed, "signature": detail["signature"]}
+            yield {"content": "", "reasoning_details": [last]}
+
+    def closing(self, talk: Talk) -> Iterator[Delta]:
+        for detail in self.details(talk)[len(talk.thoughts) :]:
+            yield {"content": "", "reasoning_details": [detail]}
+
+    def read(self, message: Message) -> tuple[Carried, ...]:
+        details = message.get("reasoning_details")
+        found = [d for d in details if isinstance(d, dict)] if isinstance(details, list) else []
+        return tuple(Carried(self.value(detail)) for detail in found)
+
+
+class PlainDetails(Details):
+    """Unsigned details whose text must come back as a plain field (inspect_ai#4079)."""
+
+    def read(self, message: Message) -> tuple[Carried, ...]:
+        names = ("reasoning_content", "reasoning")
+        plain = [v for name in names if isinstance(v := message.get(name), str)]
+        joined = "".join(carried.value for carried in super().read(message))
+        return tuple(Carried(v) for v in dict.fromkeys(plain or ([joined] if joined else [])))
+
+    def attach(self, message: Message, talk: Talk) -> None:
+        if talk.thoughts:
+            message["reasoning"] = talk.emit("reasoning", "".join(talk.thoughts), "")
+            message["reasoning_details"] = self.details(talk)
+
+
+class Opaque(Carrier):
+    """Readable text and a sealed twin, side by side: GitHub Copilot (opencode#8900)."""
+
+    def attach(self, message: Message, talk: Talk) -> None:
+        if talk.thoughts:
+            text = "".join(talk.thoughts)
+            message["reasoning_text"] = talk.emit("reasoning_text", text, "text")
+            message["reasoning_opaque"] = talk.emit("reasoning_opaque", self.twin(talk), "opaque")
+
+    def twin(self, talk: Talk) -> str:
+        """The sealed value."""
+        return talk.seal("".join(talk.thoughts), "claude")
+
+    def think(self, talk: Talk, index: int, text: str) -> Iterator[Delta]:
+        return ({"content": None, "reasoning_text": part} for part in talk.cut(text))
+
+    def closing(self, talk: Talk) -> Iterator[Delta]:
+        if talk.thoughts:
+            yield {"content": None, "reasoning_opaque": self.twin(talk)}
+
+    def read(self, message: Message) -> tuple[Carried, ...]:
+        slots = (("reasoning_text", "text"), ("reasoning_opaque", "opaque"))
+        found = [(message.get(name), slot) for name, slot in slots]
+        return tuple(Carried(value, slot) for value, slot in found if isinstance(value, str))
+
+
+class Signed(Carrier):
+    """A signature on the first call of a step, and no readable thought (continue#8865)."""
+
+    def calls(self, talk: Talk) -> list[dict[str, Any]]:
+        calls = talk.calls()
+        if calls:
+            claims = f"{talk.turn}:{calls[0]['function']['name']}:{''.join(talk.thoughts)}"
+            google = {"google": {"thought_signature": talk.seal(claims, "gemini")}}
+            calls[0] = {"extra_content": google, **calls[0]}
+        return calls
+
+    def attach(self, message: Message, talk: Talk) -> None:
+        for call in self.calls(talk)[:1]:
+            talk.emit("thought_signature", signature_of(call) or "", "call:0")
+
+    def use(self, talk: Talk, at: int, call: dict[str, Any]) -> Iterator[Delta]:
+        yield {"tool_calls": [{"index": at, **call}]}  # Gemini does not stream arguments
+
+    def read(self, message: Message) -> tuple[Carried, ...]:
+        found = [(signature_of(call), at) for at, call in enumerate(calls_of(message))]
+        return tuple(Carried(v, f"call:{at}") for v, at in found if v and v not in BYPASS)
+
+
+def signature_of(call: dict[str, Any]) -> str | None:
+    """The thought signature of a tool call."""
+    value: Any = call.get("extra_content")
+    for name in ("google", "thought_signature"):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None

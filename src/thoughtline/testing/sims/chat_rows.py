@@ -1,0 +1,337 @@
+"""The Chat Completions providers, one row each: what they emit, insist on, and how they say no.
+
+Each row cites what it encodes: vendor documentation by host and page, observed behaviour by the
+issue that shows it (repository#number). Where the sources differ, the row is the stricter one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from thoughtline.testing.sims import chat_checks as check
+from thoughtline.testing.sims import chat_errors as says
+from thoughtline.testing.sims.chat_carriers import (
+    Carrier,
+    Chunks,
+    Details,
+    Field,
+    Inline,
+    Opaque,
+    PlainDetails,
+    Signed,
+)
+from thoughtline.testing.sims.chat_errors import Complaint, Shape
+from thoughtline.testing.sims.chat_view import OPENAI_ROLES, View
+
+
+def _always(_view: View) -> bool:
+    return True
+
+
+def _unless_disabled(view: View) -> bool:
+    # On by default; leaving the parameter out does not turn it off (OmniRoute#1628).
+    return bool(view.option("thinking", "type") != "disabled")
+
+
+def _reads_all(_view: View) -> str:
+    return "all"
+
+
+def _reads_loop(_view: View) -> str:
+    return "loop"
+
+
+def _reads_none(_view: View) -> str:
+    return "none"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One provider."""
+
+    models: tuple[str, ...]
+    carrier: Carrier
+    checks: tuple[check.Check, ...] = ()
+    bases: tuple[str, ...] = ("/v1",)
+    """Paths that the endpoint hangs under; the first is the usual one, `/v1` always works."""
+    shape: Shape = says.openai_shape
+    complain: Complaint = says.openai_complaint
+    roles: tuple[str, ...] = OPENAI_ROLES
+    naming: str = "call_{digest:.24}"
+    """A tool-call id: `digest` is a hash, `number` the same in digits, `name` the tool's name, `at`
+    the index in the message (`nth` from 1), `total` the index in the conversation."""
+    thinks: Callable[[View], bool] = _always
+    """Whether the model thinks in this request."""
+    reads: Callable[[View], str] = _reads_all
+    """Which returned thoughts the model gets to see: `all`, `loop` or `none`."""
+    switches: tuple[tuple[str, object, Carrier], ...] = ()
+    """Request parameter, value → another carrier."""
+    families: tuple[tuple[str, Carrier], ...] = ()
+    """Start of the model's name → another carrier."""
+    blank: str | None = None
+    """The content of a message that only calls tools."""
+    comment: str = ""
+    """What the stream opens with, as an SSE comment."""
+    usage_last: bool = False
+    """Usage stands on the last chunk, asked for or not."""
+    error_prefix: bytes = b""
+    """What stands before the JSON of an error when a stream was asked for."""
+    unauthorized: str = "Incorrect API key provided."
+
+    def carriers(self) -> tuple[Carrier, ...]:
+        """Every carrier that this provider may find in a history."""
+        others = [c for *_, c in self.switches] + [c for _, c in self.families]
+        return (self.carrier, *others)
+
+
+_ANSWERED = check.answered(
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. (insufficient tool messages following tool_calls message)",  # codex#22129
+    "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
+)  # OpenManus#227
+
+_V4_MISSING = "The `reasoning_content` in the thinking mode must be passed back to the API."
+_V4_RULE = check.all_turns(_V4_MISSING)
+_V32_MISSING = (
+    "Missing `reasoning_content` field in the assistant message at message index {index}. For more "
+    "information, please refer to https://api-docs.deepseek.com/guides/thinking_mode#tool-calls"
+)
+_R1_PRESENT = (
+    "The reasoning_content is an intermediate result for display purposes only and will not be "
+    "included in the context for inference. Please remove the reasoning_content from your message "
+    "to reduce network traffic."
+)
+_KIMI_RULE = check.call_turns(
+    "thinking is enabled but reasoning_content is missing in assistant tool call message "
+    "at index {index}"
+)
+
+_DEEPSEEK_SHAPE = (check.function_tools, check.typed("reasoning_content"), _ANSWERED)
+
+# With `tools` in the request, every assistant turn must bring its thought back, also the plain
+# ones; without, they are ignored: api-docs.deepseek.com/guides/thinking_mode (modelparams.dev#29).
+_DEEPSEEK = Row(
+    models=("deepseek-v4-flash", "deepseek-v4-pro"),
+    carrier=Field("reasoning_content", always=True, nulls=True),
+    checks=(*_DEEPSEEK_SHAPE, _V4_RULE),
+    bases=("", "/v1", "/beta"),
+    shape=says.deepseek_shape,
+    complain=says.serde_complaint,
+    roles=("system", "user", "assistant", "tool", "latest_reminder"),  # cc-switch#3330
+    naming="call_{at:02d}_{digest:.24}",  # fireconnect#16
+    thinks=_unless_disabled,
+    reads=lambda view: "all" if view.tools else "none",
+    blank="",
+    comment="keep-alive",  # api-docs.deepseek.com/quick_start/rate_limit
+    usage_last=True,
+    unauthorized="Authentication Fails (no such user)",
+)
+
+
+def _v32_thinks(view: View) -> bool:
+    asked = view.option("thinking", "type")
+    return asked == "enabled" or (view.model != "deepseek-chat" and asked != "disabled")
+
+
+ROWS: dict[str, Row] = {
+    "deepseek": _DEEPSEEK,
+    # Tool-calling messages since the last user message (continue#10193); the documentation's own
+    # sample clears the thoughts of earlier turns.
+    "deepseek-v3.2": msgspec.structs.replace(
+        _DEEPSEEK,
+        models=("deepseek-reasoner", "deepseek-chat"),
+        checks=(*_DEEPSEEK_SHAPE, check.call_turns(_V32_MISSING, loop=True)),
+        thinks=_v32_thinks,
+        reads=_reads_loop,
+    ),
+    # Any thought in the input is an error: api-docs.deepseek.com/guides/reasoning_model (retired),
+    # text in Mirai-Gpt-Plugin#4.
+    "deepseek-r1": msgspec.structs.replace(
+        _DEEPSEEK,
+        models=("deepseek-reasoner",),
+        checks=(*_DEEPSEEK_SHAPE, check.no_thoughts(_R1_PRESENT)),
+        thinks=_always,
+        reads=_reads_none,
+    ),
+    # Only messages with tool calls are checked (deer-flow#3043, FastGPT#6357); `keep` decides what
+    # of earlier turns the model reads; ids count over the conversation (sglang#9606).
+    "kimi": Row(
+        models=("kimi-k2.6", "kimi-k2.5"),
+        carrier=Field("reasoning_content", always=True),
+        checks=(check.typed("reasoning_content"), _KIMI_RULE),
+        shape=says.short_shape,
+        naming="functions.{name}:{total}",
+        thinks=_unless_disabled,
+        reads=lambda view: "all" if view.option("thinking", "keep") == "all" else "loop",
+        blank="",
+        usage_last=True,
+        unauthorized="Invalid Authentication",
+    ),
+    # Cannot be switched off, reads the whole history; ids restart in every message (vllm#50295).
+    "kimi-k3": Row(
+        models=("kimi-k3", "kimi-k2.7-code"),
+        carrier=Field("reasoning_content", always=True),
+        checks=(check.typed("reasoning_content"), _KIMI_RULE),
+        shape=says.short_shape,
+        naming="{name}:{at}",
+        blank="",
+        usage_last=True,
+        unauthorized="Invalid Authentication",
+    ),
+    # platform.xiaomimimo.com passing-back-reasoning_content; the text is in `param`, and a stream's
+    # error starts with `data:` (chatbox#3716, forgecode#3347); tool content is a string (MiMo#44).
+    "mimo": Row(
+        models=("mimo-v2.5-pro", "mimo-v2.5", "mimo-v2-flash"),
+        carrier=Field("reasoning_content", always=True),
+        checks=(
+            check.typed("reasoning_content"),
+            check.string_results("messages.content must be a string"),
+            check.call_turns(
+                "The reasoning_content in the thinking mode must be passed back to the API."
+            ),
+        ),
+        shape=says.mimo_shape,
+        thinks=_unless_disabled,
+        blank="",
+        error_prefix=b"data:",
+    ),
+    # Nothing is rejected; a changed or missing thought costs quality and cache:
+    # docs.z.ai/guides/capabilities/thinking-mode.
+    "glm": Row(
+        models=("glm-5.2", "glm-4.7", "glm-4.6"),
+        carrier=Field("reasoning_content"),
+        bases=("/api/paas/v4", "/api/coding/paas/v4", "/v1"),
+        shape=says.glm_shape,
+        complain=says.glm_complaint,
+        naming="call_{number:019d}",
+        thinks=_unless_disabled,
+        reads=lambda view: "all" if view.option("thinking", "clear_thinking") is False else "loop",
+        unauthorized="Authentication parameter not received in Header, unable to authenticate",
+    ),
+    # Thoughts stand in the content, or apart with `reasoning_split`; cannot be switched off:
+    # platform.minimax.io text-openai-api; texts from MiniMax-M2#76 and pi#5468.
+    "minimax": Row(
+        models=("MiniMax-M2.7", "MiniMax-M2.1", "MiniMax-M3"),
+        carrier=Inline(),
+        switches=(("reasoning_split", True, Details("MiniMax-response-v1", signed=False)),),
+        checks=(
+            check.json_arguments(
+                "invalid params, invalid function arguments json string, tool_call_id: {id} (2013)"
+            ),
+            check.known_results("invalid params, tool result's tool id({id}) not found (2013)"),
+        ),
+        shape=says.minimax_shape,
+        complain=says.minimax_complaint,
+        naming="call_function_{digest:.12}_{nth}",
+        blank="",
+    ),
+    # History thoughts are not read unless `preserve_thinking`: help.aliyun.com deep-thinking.
+    "qwen": Row(
+        models=("qwen3.8-max", "qwen3.6-plus"),
+        carrier=Field("reasoning_content"),
+        bases=("/compatible-mode/v1", "/v1"),
+        thinks=lambda view: view.option("enable_thinking") is not False,
+        reads=lambda view: "all" if view.option("preserve_thinking") is True else "none",
+        blank="",
+    ),
+    # Emits and takes `reasoning`, rejects `reasoning_content`: jan#8136, hermes-agent#11089.
+    "groq": Row(
+        models=("openai/gpt-oss-120b", "qwen/qwen3-32b"),
+        carrier=Field("reasoning"),
+        switches=(("reasoning_format", "hidden", Carrier()), ("reasoning_format", "raw", Inline())),
+        bases=("/openai/v1", "/v1"),
+        checks=(
+            check.unsupported(
+                "'messages.{at}' : for 'role:assistant' the following must be satisfied"
+                "[('messages.{at}' : property '{key}' is unsupported)]",
+                ", ",
+            ),
+            check.typed("reasoning"),
+        ),
+        shape=says.short_shape,
+        complain=says.joi_complaint,
+        naming="fc_{digest:.32}",
+        unauthorized="Invalid API Key",
+    ),
+    # The same, one line per message, in a flat body: kilocode#10375, free-claude-code#1136.
+    "cerebras": Row(
+        models=("gpt-oss-120b", "zai-glm-4.7", "qwen-3.8-27b"),
+        carrier=Field("reasoning"),
+        switches=(("reasoning_format", "hidden", Carrier()), ("reasoning_format", "raw", Inline())),
+        checks=(
+            check.unsupported_body("thinking", "enable_thinking", "reasoning"),
+            check.unsupported(
+                "messages.{at}.assistant.{key}: "
+                "property 'messages.{at}.assistant.{key}' is unsupported",
+                "\n",
+            ),
+            check.typed("reasoning"),
+        ),
+        shape=says.flat_shape,
+        complain=says.joi_complaint,
+        naming="{digest:.9}",
+        unauthorized="Wrong API Key",
+    ),
+    # docs.mistral.ai/capabilities/reasoning; unknown keys are 422, ids nine alphanumerics.
+    "mistral": Row(
+        models=("magistral-medium-latest", "mistral-medium-3-5"),
+        carrier=Chunks(),
+        checks=(check.no_extras, check.nine_alphanumerics),
+        shape=says.mistral_shape,
+        complain=says.pydantic_complaint,
+        roles=("system", "user", "assistant", "tool"),
+        naming="{digest:.9}",
+        thinks=lambda view: view.option("reasoning_effort") != "none",
+        blank="",
+        unauthorized="Unauthorized",
+    ),
+    # Emits `reasoning` (vllm#33402); reads it and the old name (vllm#42664); rejects nothing.
+    "vllm": Row(
+        models=("deepseek-ai/DeepSeek-V4-Flash", "zai-org/GLM-4.7"),
+        carrier=Field("reasoning", reads=("reasoning", "reasoning_content")),
+        shape=says.vllm_shape,
+        complain=says.vllm_complaint,
+        naming="chatcmpl-tool-{digest:.32}",
+        thinks=lambda view: view.option("chat_template_kwargs", "enable_thinking") is not False,
+        unauthorized="Unauthorized",
+    ),
+    # Signed details come back unchanged and in order: openrouter.ai/docs reasoning-tokens;
+    # DeepSeek behind it wants the plain field too: inspect_ai#4079, oh-my-pi#1445.
+    "openrouter": Row(
+        models=("anthropic/claude-sonnet-4.5", "deepseek/deepseek-v4-pro"),
+        carrier=Details("anthropic-claude-v1", signed=True, plain="reasoning"),
+        families=(("deepseek/", PlainDetails("unknown", signed=False, plain="reasoning")),),
+        checks=(
+            check.via("anthropic/", "Anthropic", check.sealed_details),
+            check.via("deepseek/", "DeepSeek", _V4_RULE),
+        ),
+        bases=("/api/v1", "/v1"),
+        shape=says.openrouter_shape,
+        naming="toolu_01{digest:.22}",
+        thinks=lambda view: view.option("reasoning", "enabled") is not False,
+        blank="",
+        comment="OPENROUTER PROCESSING",
+        usage_last=True,
+        unauthorized="No auth credentials found",
+    ),
+    # Both fields go back; leaving them out is tolerated now (opencode#8900), forging is not.
+    "copilot": Row(
+        models=("gemini-3-pro-preview", "claude-sonnet-4.5"),
+        carrier=Opaque(),
+        checks=(check.typed("reasoning_text", "reasoning_opaque"), check.sealed_opaque),
+        bases=("", "/v1"),
+        unauthorized="unauthorized: token expired",
+    ),
+    # ai.google.dev/gemini-api/docs/thought-signatures; the error is an array (openclaude#431).
+    "gemini-compat": Row(
+        models=("gemini-3-pro-preview", "gemini-3-flash-preview", "gemini-2.5-pro"),
+        carrier=Signed(),
+        checks=(check.signed_steps,),
+        bases=("/v1beta/openai", "/v1"),
+        shape=says.google_shape,
+        naming="function-call-{number}",
+        reads=_reads_loop,
+        unauthorized="API key not valid. Please pass a valid API key.",
+    ),
+}
