@@ -21,6 +21,7 @@ from thoughtline.testing.sims.base import (
     Tool,
     Use,
 )
+from thoughtline.testing.sims.serve import Serving, serving
 
 __all__ = [
     "PROVIDERS",
@@ -34,9 +35,11 @@ __all__ = [
     "Request",
     "Say",
     "Script",
+    "Serving",
     "Simulator",
     "Think",
     "Tool",
     "Use",
+    "serving",
     "simulator",
 ]

@@ -139,6 +139,8 @@ class Simulator(ABC):
     """`chat`, `responses`, `messages` or `gemini`."""
     base_path: str = "/v1"
     """Where its API hangs under its root; what a client's base URL ends in."""
+    summary: str = ""
+    """What it enforces, in one sentence."""
 
     def __init__(
         self,

@@ -48,6 +48,7 @@ class ChatSimulator(Simulator):
         super().__init__(provider, **options)
         self.row = row
         self.base_path = row.bases[0]
+        self.summary = row.summary
 
     def models(self) -> tuple[str, ...]:
         return self.row.models
@@ -103,16 +104,8 @@ class ChatSimulator(Simulator):
 
     def echoes(self, view: View) -> list[Echo]:
         """What the history holds, for the audit."""
-        return [self.echo(message) for _, message in view.assistants()]
-
-    def echo(self, message: Message) -> Echo:
-        """One assistant message: what is visible in it, and the thoughts it carries."""
-        found: list[Carried] = []
-        visible: list[str] = []
-        for carrier in dict.fromkeys(self.row.carriers()):
-            found += [c for c in carrier.read(message) if c not in found]
-            visible.append(carrier.visible(message))
-        return Echo(min(visible, key=len), tuple(found))
+        readers = self.row.readers(view.model)
+        return [_echo(message, readers) for _, message in view.assistants()]
 
     def speak(self, exchange: Exchange, view: View, *, thinking: bool) -> Reply:
         """Let the script answer."""
@@ -169,10 +162,7 @@ class ChatSimulator(Simulator):
         for name, value, carrier in self.row.switches:
             if view.option(name) == value:
                 return carrier
-        for prefix, carrier in self.row.families:
-            if view.model.startswith(prefix):
-                return carrier
-        return self.row.carrier
+        return self.row.usual(view.model)
 
     def talk(self, exchange: Exchange, view: View, pieces: tuple[Piece, ...]) -> Talk:
         """The pieces, with everything a carrier needs to write them."""
@@ -231,6 +221,14 @@ class ChatSimulator(Simulator):
 
     def _wrong_method(self) -> Reply:
         return self.error(405, "Method Not Allowed")
+
+
+def _echo(message: Message, readers: tuple[Carrier, ...]) -> Echo:
+    """One assistant message: what is visible in it, and the thoughts it carries."""
+    found: list[Carried] = []
+    for reader in readers:
+        found += [carried for carried in reader.read(message) if carried not in found]
+    return Echo(min((reader.visible(message) for reader in readers), key=len), tuple(found))
 
 
 def _claims(account: str, text: str) -> str:

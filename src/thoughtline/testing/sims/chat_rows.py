@@ -50,6 +50,8 @@ def _reads_none(_view: View) -> str:
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One provider."""
 
+    summary: str
+    """What it enforces, in one sentence."""
     models: tuple[str, ...]
     carrier: Carrier
     checks: tuple[check.Check, ...] = ()
@@ -79,10 +81,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """What stands before the JSON of an error when a stream was asked for."""
     unauthorized: str = "Incorrect API key provided."
 
-    def carriers(self) -> tuple[Carrier, ...]:
-        """Every carrier that this provider may find in a history."""
-        others = [c for *_, c in self.switches] + [c for _, c in self.families]
-        return (self.carrier, *others)
+    def usual(self, model: str) -> Carrier:
+        """How this model's thoughts travel when nothing else is asked for."""
+        return next((c for prefix, c in self.families if model.startswith(prefix)), self.carrier)
+
+    def readers(self, model: str) -> tuple[Carrier, ...]:
+        """Every carrier that may be found in a history sent to this model."""
+        return (self.usual(model), *(carrier for *_, carrier in self.switches))
 
 
 _ANSWERED = check.answered(
@@ -112,6 +117,7 @@ _DEEPSEEK_SHAPE = (check.function_tools, check.typed("reasoning_content"), _ANSW
 # With `tools` in the request, every assistant turn must bring its thought back, also the plain
 # ones; without, they are ignored: api-docs.deepseek.com/guides/thinking_mode (modelparams.dev#29).
 _DEEPSEEK = Row(
+    summary="With tools, every assistant turn must bring back its reasoning_content (V4).",
     models=("deepseek-v4-flash", "deepseek-v4-pro"),
     carrier=Field("reasoning_content", always=True, nulls=True),
     checks=(*_DEEPSEEK_SHAPE, _V4_RULE),
@@ -140,6 +146,7 @@ ROWS: dict[str, Row] = {
     # sample clears the thoughts of earlier turns.
     "deepseek-v3.2": msgspec.structs.replace(
         _DEEPSEEK,
+        summary="Tool-calling messages since the last user message must have reasoning_content.",
         models=("deepseek-reasoner", "deepseek-chat"),
         checks=(*_DEEPSEEK_SHAPE, check.call_turns(_V32_MISSING, loop=True)),
         thinks=_v32_thinks,
@@ -149,6 +156,7 @@ ROWS: dict[str, Row] = {
     # text in Mirai-Gpt-Plugin#4.
     "deepseek-r1": msgspec.structs.replace(
         _DEEPSEEK,
+        summary="Any reasoning_content in the input is an error.",
         models=("deepseek-reasoner",),
         checks=(*_DEEPSEEK_SHAPE, check.no_thoughts(_R1_PRESENT)),
         thinks=_always,
@@ -157,6 +165,7 @@ ROWS: dict[str, Row] = {
     # Only messages with tool calls are checked (deer-flow#3043, FastGPT#6357); `keep` decides what
     # of earlier turns the model reads; ids count over the conversation (sglang#9606).
     "kimi": Row(
+        summary="Tool-calling messages must have reasoning_content; their ids are counted.",
         models=("kimi-k2.6", "kimi-k2.5"),
         carrier=Field("reasoning_content", always=True),
         checks=(check.typed("reasoning_content"), _KIMI_RULE),
@@ -170,6 +179,7 @@ ROWS: dict[str, Row] = {
     ),
     # Cannot be switched off, reads the whole history; ids restart in every message (vllm#50295).
     "kimi-k3": Row(
+        summary="As kimi, but thinking cannot be switched off and ids restart in every message.",
         models=("kimi-k3", "kimi-k2.7-code"),
         carrier=Field("reasoning_content", always=True),
         checks=(check.typed("reasoning_content"), _KIMI_RULE),
@@ -182,6 +192,7 @@ ROWS: dict[str, Row] = {
     # platform.xiaomimimo.com passing-back-reasoning_content; the text is in `param`, and a stream's
     # error starts with `data:` (chatbox#3716, forgecode#3347); tool content is a string (MiMo#44).
     "mimo": Row(
+        summary="Tool-calling messages must have reasoning_content; the error text is in `param`.",
         models=("mimo-v2.5-pro", "mimo-v2.5", "mimo-v2-flash"),
         carrier=Field("reasoning_content", always=True),
         checks=(
@@ -199,6 +210,7 @@ ROWS: dict[str, Row] = {
     # Nothing is rejected; a changed or missing thought costs quality and cache:
     # docs.z.ai/guides/capabilities/thinking-mode.
     "glm": Row(
+        summary="Rejects nothing; reports each reasoning_content that is missing or changed.",
         models=("glm-5.2", "glm-4.7", "glm-4.6"),
         carrier=Field("reasoning_content"),
         bases=("/api/paas/v4", "/api/coding/paas/v4", "/v1"),
@@ -212,6 +224,7 @@ ROWS: dict[str, Row] = {
     # Thoughts stand in the content, or apart with `reasoning_split`; cannot be switched off:
     # platform.minimax.io text-openai-api; texts from MiniMax-M2#76 and pi#5468.
     "minimax": Row(
+        summary="Thoughts stand in the content between <think> tags; rejects nothing, reports.",
         models=("MiniMax-M2.7", "MiniMax-M2.1", "MiniMax-M3"),
         carrier=Inline(),
         switches=(("reasoning_split", True, Details("MiniMax-response-v1", signed=False)),),
@@ -228,6 +241,7 @@ ROWS: dict[str, Row] = {
     ),
     # History thoughts are not read unless `preserve_thinking`: help.aliyun.com deep-thinking.
     "qwen": Row(
+        summary="Reads returned thoughts only with preserve_thinking; rejects nothing, reports.",
         models=("qwen3.8-max", "qwen3.6-plus"),
         carrier=Field("reasoning_content"),
         bases=("/compatible-mode/v1", "/v1"),
@@ -237,6 +251,7 @@ ROWS: dict[str, Row] = {
     ),
     # Emits and takes `reasoning`, rejects `reasoning_content`: jan#8136, hermes-agent#11089.
     "groq": Row(
+        summary="Emits and takes `reasoning`; rejects reasoning_content.",
         models=("openai/gpt-oss-120b", "qwen/qwen3-32b"),
         carrier=Field("reasoning"),
         switches=(("reasoning_format", "hidden", Carrier()), ("reasoning_format", "raw", Inline())),
@@ -256,6 +271,7 @@ ROWS: dict[str, Row] = {
     ),
     # The same, one line per message, in a flat body: kilocode#10375, free-claude-code#1136.
     "cerebras": Row(
+        summary="Emits and takes `reasoning`; rejects reasoning_content, in a flat body.",
         models=("gpt-oss-120b", "zai-glm-4.7", "qwen-3.8-27b"),
         carrier=Field("reasoning"),
         switches=(("reasoning_format", "hidden", Carrier()), ("reasoning_format", "raw", Inline())),
@@ -275,6 +291,7 @@ ROWS: dict[str, Row] = {
     ),
     # docs.mistral.ai/capabilities/reasoning; unknown keys are 422, ids nine alphanumerics.
     "mistral": Row(
+        summary="Thinking chunks in the content; unknown keys are 422, ids nine alphanumerics.",
         models=("magistral-medium-latest", "mistral-medium-3-5"),
         carrier=Chunks(),
         checks=(check.no_extras, check.nine_alphanumerics),
@@ -288,6 +305,7 @@ ROWS: dict[str, Row] = {
     ),
     # Emits `reasoning` (vllm#33402); reads it and the old name (vllm#42664); rejects nothing.
     "vllm": Row(
+        summary="Emits `reasoning`, reads reasoning_content too; rejects nothing, reports.",
         models=("deepseek-ai/DeepSeek-V4-Flash", "zai-org/GLM-4.7"),
         carrier=Field("reasoning", reads=("reasoning", "reasoning_content")),
         shape=says.vllm_shape,
@@ -299,6 +317,7 @@ ROWS: dict[str, Row] = {
     # Signed details come back unchanged and in order: openrouter.ai/docs reasoning-tokens;
     # DeepSeek behind it wants the plain field too: inspect_ai#4079, oh-my-pi#1445.
     "openrouter": Row(
+        summary="Signed reasoning_details come back unchanged and in order.",
         models=("anthropic/claude-sonnet-4.5", "deepseek/deepseek-v4-pro"),
         carrier=Details("anthropic-claude-v1", signed=True, plain="reasoning"),
         families=(("deepseek/", PlainDetails("unknown", signed=False, plain="reasoning")),),
@@ -317,6 +336,7 @@ ROWS: dict[str, Row] = {
     ),
     # Both fields go back; leaving them out is tolerated now (opencode#8900), forging is not.
     "copilot": Row(
+        summary="reasoning_text and reasoning_opaque; missing is tolerated, forged is not.",
         models=("gemini-3-pro-preview", "claude-sonnet-4.5"),
         carrier=Opaque(),
         checks=(check.typed("reasoning_text", "reasoning_opaque"), check.sealed_opaque),
@@ -325,6 +345,7 @@ ROWS: dict[str, Row] = {
     ),
     # ai.google.dev/gemini-api/docs/thought-signatures; the error is an array (openclaude#431).
     "gemini-compat": Row(
+        summary="The first call of each step of the current turn must keep its thought_signature.",
         models=("gemini-3-pro-preview", "gemini-3-flash-preview", "gemini-2.5-pro"),
         carrier=Signed(),
         checks=(check.signed_steps,),
