@@ -5,6 +5,7 @@ what in a carrier is readable text, what is its id, which values in it are seale
 changes a thought; `raw` is always the given JSON text.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from thoughtline import splice
@@ -79,3 +80,42 @@ def thought(
         origin=origin,
         timing=timing,
     )
+
+
+_STRINGS = frozenset({Carrier.REASONING_CONTENT, Carrier.REASONING, Carrier.REASONING_TEXT})
+
+
+def recast(made: Thought, carrier: Carrier) -> str | None:
+    """A plain thought as another carrier spells it; None where that cannot be, or must not.
+
+    A sealed thought has one shape only. Plain text is the same text under any key.
+    """
+    if made.carrier is carrier:
+        return made.raw
+    if made.sealed or made.carrier is Carrier.REFERENCE:
+        return None
+    if carrier in _STRINGS and made.carrier in _STRINGS:
+        return made.raw
+    shape = _SHAPES.get(carrier)
+    return splice.dumps(shape(made.text)).decode() if shape else None
+
+
+_SHAPES: dict[Carrier, Callable[[str], Any]] = {
+    Carrier.REASONING_CONTENT: lambda text: text,
+    Carrier.REASONING: lambda text: text,
+    Carrier.REASONING_TEXT: lambda text: text,
+    Carrier.REASONING_DETAILS: lambda text: [{"type": "reasoning.text", "text": text}],
+    Carrier.THINK: lambda text: f"<think>\n{text}\n</think>\n\n",
+    Carrier.CHUNK: lambda text: {"type": "thinking", "thinking": [{"type": "text", "text": text}]},
+    Carrier.BLOCK: lambda text: {"type": "thinking", "thinking": text, "signature": ""},
+    Carrier.ITEM: lambda text: {
+        "type": "reasoning",
+        "summary": [],
+        "content": [{"type": "reasoning_text", "text": text}],
+    },
+}
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two JSON texts say the same, however they are spelled."""
+    return one == other or splice.loads(one.encode()) == splice.loads(other.encode())

@@ -1,0 +1,155 @@
+"""One exchange, recorded: a reader's happenings become events, a turn and a memory.
+
+The client has its bytes before any of this runs. `take` keeps what is canonical and lets the rest
+pass; `finish` folds the turn and gives the one batch that the ledger writes: the turn's start, what
+was newly said, what came out in arrival order, its end, and the memory under which its thoughts
+will be found again. No I/O here: the caller appends the batch.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from thoughtline.clock import Clock
+from thoughtline.events import (
+    NAMES,
+    AssistantMessage,
+    Body,
+    Draft,
+    Happening,
+    Outcome,
+    PermissionDecision,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+    draft,
+)
+from thoughtline.matching import Path
+from thoughtline.memories import remember
+from thoughtline.parts import Blob, Decision, Origin, Part, Result, Text
+from thoughtline.replay import Restoration
+from thoughtline.stores.base import Batch
+from thoughtline.turns import Turn
+
+
+class Capture:
+    """The record of one exchange while it happens."""
+
+    def __init__(
+        self,
+        *,
+        path: Path,
+        restoration: Restoration,
+        origin: Origin,
+        tenant: str,
+        clock: Clock,
+        session: str = "",
+    ) -> None:
+        parent = restoration.parent
+        self.clock = clock
+        self.tenant = tenant
+        self.session = session or (parent.session if parent else clock.new_id())
+        self.turn = clock.new_id()
+        self.parent = parent.turn if parent else ""
+        self.origin = origin
+        self._path = path
+        self._restoration = restoration
+        self._started = clock.wall()
+        self._bodies: list[Body] = []
+        self._ended: TurnEnded | None = None
+
+    def take(self, happenings: Iterable[Happening]) -> None:
+        """Keep what is canonical; deltas were shown live and are gone."""
+        for happening in happenings:
+            if isinstance(happening, TurnEnded):
+                self._ended = happening
+            elif type(happening) in NAMES:
+                self._bodies.append(self._bound(happening))  # type: ignore[arg-type]
+
+    def _bound(self, body: Body) -> Body:
+        """A thought learns what came before it, where its provider binds it to that."""
+        prefixes = self._path.prefixes
+        if isinstance(body, Reasoning) and prefixes:
+            return Reasoning(thought=replace(body.thought, prefix=prefixes[-1]))
+        return body
+
+    def finish(self) -> Batch:
+        """Everything about the turn, to be written in one transaction."""
+        now = self.clock.wall()
+        ended = self._ended or TurnEnded(outcome=Outcome.ABORTED)
+        heard = self._heard()
+        start = draft(
+            TurnStarted(target=self.origin, replay=self._restoration.rulings),
+            id=self.turn,
+            parent=self.parent,
+            at=self._started,
+        )
+        facts: list[Draft] = [start]
+        facts += [self._draft(body, self._started) for body in said(heard)]
+        facts += [self._draft(body, now) for body in self._bodies]
+        facts.append(self._draft(ended, now))
+        turn = Turn(
+            input=heard,
+            output=tuple(_parts(self._bodies)),
+            id=self.turn,
+            parent=self.parent,
+            session=self.session,
+            target=self.origin,
+            outcome=ended.outcome,
+            usage=ended.usage,
+            response=ended.response,
+            started=self._started,
+            ended=now,
+        )
+        memory = remember(
+            turn,
+            self._path.trail.speak(turn.output),
+            hints=self._path.hints,
+            skipped=self._restoration.skipped,
+        )
+        return Batch(
+            session=self.session, tenant=self.tenant, drafts=tuple(facts), memories=(memory,)
+        )
+
+    def _heard(self) -> tuple[Part, ...]:
+        last = self._path.turns[-1] if self._path.turns else None
+        return last.input if last is not None and not last.output else ()
+
+    def _draft(self, body: Body, at: float) -> Draft:
+        return draft(body, id=self.clock.new_id(), parent=self.turn, at=at)
+
+
+def said(parts: Sequence[Part]) -> list[Body]:
+    """The events of an input, in order: what people said is one message as far as it goes."""
+    bodies: list[Body] = []
+    words: list[Text | Blob] = []
+    for part in parts:
+        if isinstance(part, Text | Blob):
+            words.append(part)
+            continue
+        if words:
+            bodies.append(UserMessage(parts=tuple(words)))
+            words = []
+        if isinstance(part, Result):
+            bodies.append(ToolResult(result=part))
+        elif isinstance(part, Decision):
+            bodies.append(PermissionDecision(decision=part))
+    if words:
+        bodies.append(UserMessage(parts=tuple(words)))
+    return bodies
+
+
+def _parts(bodies: Iterable[Body]) -> list[Part]:
+    parts: list[Part] = []
+    for body in bodies:
+        match body:
+            case Reasoning():
+                parts.append(body.thought)
+            case AssistantMessage():
+                parts += body.parts
+            case ToolCall():
+                parts.append(body.call)
+    return parts

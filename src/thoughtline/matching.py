@@ -1,0 +1,219 @@
+"""Which remembered turn is this? A client's echo on one side, memories on the other.
+
+Candidates come from one look-up under all names of a path (`Path.names`) and stand on rungs:
+`chain` (this turn and everything before it), `near` (it and its neighbours), `seal` (the client
+itself brought a value that only this turn had), `alone` (the same calls or text). The tree of turns
+settles most ties: the turn before a certain one is its parent. Then call ids, session hints and
+words decide, and a tie that stays is a miss. The two weak rungs need corroboration besides: the
+same words in two conversations are not the same turn.
+Pure; the room above is `replay`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from thoughtline import keys as k
+from thoughtline import memories
+from thoughtline.memories import Memory
+from thoughtline.parts import Call
+from thoughtline.turns import Turn
+
+
+class Rung(StrEnum):
+    """What an answer stands on, strongest first."""
+
+    CHAIN = "chain"
+    NEAR = "near"
+    SEAL = "seal"
+    ALONE = "alone"
+    NONE = "none"
+
+
+class Path(Struct, frozen=True, kw_only=True):
+    """A request's history with its keys, computed once."""
+
+    turns: tuple[Turn, ...]
+    keys: tuple[k.Keys | None, ...]
+    trail: k.Trail  # where it stands: the next output's keys come from here
+    tools: bool = False  # whether the request declares tools
+    thinking: bool | None = None  # switched on or off by the client
+    hints: tuple[str, ...] = ()  # digests of session ids
+    prefixes: tuple[str, ...] = ()  # per turn: digest of everything before its output
+    previous: str = ""
+
+    def names(self) -> list[bytes]:
+        """Everything to ask the archive for, in one batch."""
+        asked: dict[bytes, None] = {}
+        for turn, keys in zip(self.turns, self.keys, strict=True):
+            if keys is None:
+                continue
+            for name in (keys.chain, keys.near, keys.alone, *_evidence(turn)):
+                asked[name] = None
+        if self.previous:
+            asked[k.ref("response", self.previous)] = None
+        return list(asked)
+
+
+def survey(
+    turns: Sequence[Turn],
+    *,
+    tools: bool = False,
+    thinking: bool | None = None,
+    hints: Iterable[str] = (),
+    prefixes: Sequence[str] = (),
+    previous: str = "",
+) -> Path:
+    """The path of a request; `hints` are session ids as the client sent them."""
+    keys, trail = k.trail(turns)
+    return Path(
+        turns=tuple(turns),
+        keys=tuple(keys),
+        trail=trail,
+        tools=tools,
+        thinking=thinking,
+        hints=tuple(k.seal(hint) for hint in hints),
+        prefixes=tuple(prefixes),
+        previous=previous,
+    )
+
+
+class Match(Struct, frozen=True):
+    """The answer for one turn."""
+
+    memory: Memory | None
+    rung: Rung
+    reason: str = ""
+
+
+def _evidence(turn: Turn) -> list[bytes]:
+    """Names that the client's own echo gives: seals and item ids."""
+    found: list[bytes] = []
+    for thought in turn.thoughts:
+        found += [k.sealed(seal) for seal in thought.seals]
+        if thought.id:
+            found.append(k.ref("item", thought.id))
+    return found
+
+
+_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{12,}")
+
+
+def telling(id: str) -> bool:
+    """Whether a call id looks random, and not like a name with a counter (`functions.ls:0`)."""
+    return _RANDOM.search(id) is not None
+
+
+class _Candidates(Struct):
+    """What may be meant at one position, best rung first."""
+
+    rungs: dict[str, Rung]  # turn id → the best rung it stands on
+    memories: dict[str, Memory]
+
+    def on(self, rung: Rung) -> list[Memory]:
+        return [self.memories[id] for id, at in self.rungs.items() if at is rung]
+
+
+def _candidates(turn: Turn, keys: k.Keys, found: Mapping[bytes, Sequence[Memory]]) -> _Candidates:
+    rungs: dict[str, Rung] = {}
+    known: dict[str, Memory] = {}
+    asked = [(Rung.CHAIN, keys.chain), (Rung.NEAR, keys.near)]
+    asked += [(Rung.SEAL, name) for name in _evidence(turn)]
+    asked.append((Rung.ALONE, keys.alone))
+    for rung, name in asked:
+        for memory in found.get(name, ()):
+            if memory.turn not in rungs:
+                rungs[memory.turn] = rung
+                known[memory.turn] = memory
+    return _Candidates(rungs, known)
+
+
+def resolve(path: Path, found: Mapping[bytes, Sequence[Memory]]) -> list[Match | None]:
+    """For every turn of the path the remembered one, or why not; None for turns without output."""
+    positions = [
+        _candidates(turn, keys, found) if keys is not None else None
+        for turn, keys in zip(path.turns, path.keys, strict=True)
+    ]
+    matches: list[Match | None] = [None] * len(positions)
+    after: Memory | None = None  # the match of the turn that follows
+    for index in range(len(positions) - 1, -1, -1):
+        if (here := positions[index]) is None:
+            continue
+        match = _choose(index, here, positions, path, after)
+        matches[index] = match
+        after = match.memory
+    return matches
+
+
+def _choose(
+    index: int,
+    here: _Candidates,
+    positions: Sequence[_Candidates | None],
+    path: Path,
+    after: Memory | None,
+) -> Match:
+    if after is not None and after.parent in here.memories:
+        return Match(here.memories[after.parent], here.rungs[after.parent], "lineage")
+    turn = path.turns[index]
+    doubt = ""
+    for rung in (Rung.CHAIN, Rung.NEAR, Rung.SEAL, Rung.ALONE):
+        tied = _narrow(here.on(rung), turn, path, after)
+        if not tied:
+            continue
+        if len(tied) > 1 and not _equal(tied):
+            return Match(None, rung, "ambiguous")
+        if rung in (Rung.CHAIN, Rung.SEAL) or _corroborated(tied[0], index, positions, path, after):
+            return Match(tied[0], rung)
+        doubt = "uncorroborated"
+    return Match(None, Rung.NONE, doubt or "unknown")
+
+
+def _narrow(tied: list[Memory], turn: Turn, path: Path, after: Memory | None) -> list[Memory]:
+    """Break ties by what proves nothing alone; a test that no candidate passes does not count."""
+    if len(tied) < 2:
+        return tied
+    ids = tuple(part.id for part in turn.output if isinstance(part, Call))
+    said = memories.words(turn)
+    tests = (
+        lambda m: any(ids) and m.calls == ids,
+        lambda m: not set(path.hints).isdisjoint(m.hints),
+        lambda m: after is not None and m.session == after.session,
+        lambda m: bool(said) and m.words == said,
+    )
+    for test in tests:
+        passed = [memory for memory in tied if test(memory)]
+        tied = passed or tied
+    return tied
+
+
+def _equal(tied: list[Memory]) -> bool:
+    """Whether it makes no difference which one is meant."""
+    first = tied[0]
+    return all(
+        m.origin == first.origin
+        and m.outcome == first.outcome
+        and m.outline == first.outline
+        and [t.raw for t in m.thoughts] == [t.raw for t in first.thoughts]
+        for m in tied[1:]
+    )
+
+
+def _corroborated(
+    memory: Memory,
+    index: int,
+    positions: Sequence[_Candidates | None],
+    path: Path,
+    after: Memory | None,
+) -> bool:
+    """Whether something besides the words says that it is this conversation."""
+    if not set(path.hints).isdisjoint(memory.hints):
+        return True
+    if after is not None and memory.session == after.session:
+        return True
+    ids = tuple(part.id for part in path.turns[index].output if isinstance(part, Call))
+    if memory.calls == ids and any(telling(id) for id in ids):
+        return True
+    before = next((p for p in reversed(positions[:index]) if p is not None), None)
+    return bool(memory.parent) and before is not None and memory.parent in before.memories

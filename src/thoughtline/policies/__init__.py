@@ -1,0 +1,13 @@
+"""What providers demand, as a table: a row per contract, looked up, never inherited.
+
+A contract hangs on three things, never on a model's name alone: whose endpoint it is (the policy
+name, given by the user or inferred from the host), which dialect is spoken there, and the model
+family. `lookup` finds the first row that fits; an unknown endpoint gets the generic one, which
+sends nothing that was not asked for. Adding a provider is adding a row to `table` and a test that
+cites its source. What to do about a provider's refusal is in `remedies`.
+"""
+
+from thoughtline.policies.rows import Need, Policy, Scope
+from thoughtline.policies.table import infer, lookup, names
+
+__all__ = ["Need", "Policy", "Scope", "infer", "lookup", "names"]

@@ -1,0 +1,481 @@
+"""Which thought goes back where, and why. Pure: memories in, rulings out.
+
+`restore` looks at each output of a request's path: what the client echoed, what was found for it,
+and what the target's policy row demands and binds. It answers with a ruling per output (put back,
+exact, replaced, absent, placeholder, dropped; reason and rung) and the revisions a dialect's
+`patch` needs. Decisions are sticky: what a request to this target once went out without, it goes
+out without again. Nothing is ever made up; a dangling, refused or foreign thought stays behind.
+The room before is `matching`, the room after the dialect.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from thoughtline import keys as k
+from thoughtline.dialects.base import Placed, Revision
+from thoughtline.dialects.thoughts import recast, same
+from thoughtline.events import Outcome
+from thoughtline.matching import Match, Path, Rung, resolve
+from thoughtline.memories import Memory
+from thoughtline.parts import RIDING, Blob, Carrier, Origin, Part, Result, Text, Thought
+from thoughtline.policies import Need, Policy, Scope
+from thoughtline.turns import Place, Turn, outline, places
+
+STANDING = frozenset({Carrier.ITEM, Carrier.BLOCK})
+"""Carriers that must lead to something: with nothing after them they are refused."""
+
+
+class Action(StrEnum):
+    """What becomes of an output's thoughts."""
+
+    RESTORED = "restored"  # put back
+    EXACT = "exact"  # the client sent them as they were
+    REPLACED = "replaced"  # the client's echo was altered, or under a key the target cannot read
+    ABSENT = "absent"  # legally without
+    PLACEHOLDER = "placeholder"  # the shortest value the target accepts
+    DROPPED = "dropped"
+
+
+class Ruling(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was decided for one output."""
+
+    turn: int  # position in the path
+    action: Action
+    reason: str = ""
+    rung: Rung = Rung.NONE
+    memory: str = ""  # id of the remembered turn
+    thoughts: int = 0  # how many go out
+    left: int = 0  # how many stay behind
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """Where the request is going."""
+
+    policy: Policy
+    origin: Origin
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """An escape hatch: how many old thoughts may go back, where the target does not demand them."""
+
+    last: int | None = None  # only those of the last so many outputs
+    loop_only: bool = False  # only those of the running tool loop
+
+
+class Restoration(Struct, frozen=True, kw_only=True):
+    """The whole answer for one request."""
+
+    rulings: tuple[Ruling, ...]
+    revisions: tuple[Revision, ...] = ()
+    fields: dict[
+        str, bytes
+    ] = {}  # top-level members to set: thinking off, where nothing else helps
+    skipped: dict[str, str] = {}  # newly left out: chain key → reason; to be remembered
+    parent: Memory | None = None  # the last turn of the path that is known
+
+    def count(self, action: Action) -> int:
+        """How many outputs were ruled so."""
+        return sum(ruling.action is action for ruling in self.rulings)
+
+    @property
+    def missed(self) -> int:
+        """Outputs whose turn was not found."""
+        return sum(
+            r.rung is Rung.NONE and r.action in (Action.ABSENT, Action.PLACEHOLDER)
+            for r in self.rulings
+            if r.reason in ("unknown", "ambiguous", "uncorroborated")
+        )
+
+
+NOTHING = Limits()
+
+
+def restore(
+    path: Path,
+    found: Mapping[bytes, Sequence[Memory]],
+    target: Target,
+    limits: Limits = NOTHING,
+) -> Restoration:
+    """Rule on every output of the path."""
+    matches = resolve(path, found)
+    return _Restorer(path, found, matches, target, limits).run()
+
+
+def guard(origin: Origin | None, target: Target, *, sealed: bool) -> str:
+    """The first field of Origin that forbids sending a thought to this target; empty: it may go."""
+    if origin is None:
+        return ""
+    binds = target.policy.binds | {"provider"} if sealed else {"provider"}
+    there = target.origin
+    for field in ("provider", "endpoint", "account"):
+        if field in binds and getattr(origin, field) != getattr(there, field):
+            return field
+    if "model" in binds and not {origin.model, origin.asked} & {there.model, there.asked} - {""}:
+        return "model"
+    return ""
+
+
+class _Restorer:
+    """One request's worth of decisions."""
+
+    def __init__(
+        self,
+        path: Path,
+        found: Mapping[bytes, Sequence[Memory]],
+        matches: Sequence[Match | None],
+        target: Target,
+        limits: Limits,
+    ) -> None:
+        self.path = path
+        self.found = found
+        self.matches = matches
+        self.target = target
+        self.policy = target.policy
+        self.limits = limits
+        self.loop = _loop_start(path.turns)
+        outputs = [index for index, keys in enumerate(path.keys) if keys is not None]
+        self.recent = set(outputs[max(0, len(outputs) - limits.last) :]) if limits.last else set()
+        self.before = self._skipped_before()
+        self.rulings: list[Ruling] = []
+        self.revisions: list[Revision] = []
+        self.fields: dict[str, bytes] = {}
+        self.skipped: dict[str, str] = {}
+
+    def run(self) -> Restoration:
+        refused = self._broken_run() if self.policy.prefix else -1
+        for index, turn in enumerate(self.path.turns):
+            if self.path.keys[index] is not None:
+                self._rule(index, turn, self.matches[index], late=index <= refused)
+        known = (m.memory for m in reversed(self.matches) if m is not None and m.memory)
+        return Restoration(
+            rulings=tuple(self.rulings),
+            revisions=tuple(self.revisions),
+            fields=self.fields,
+            skipped=self.skipped,
+            parent=next(known, None),
+        )
+
+    # -- one output ------------------------------------------------------------------------------
+
+    def _rule(self, index: int, turn: Turn, match: Match | None, *, late: bool) -> None:
+        match = match or Match(None, Rung.NONE, "unknown")
+        need = self._need(index, turn)
+        echo = _echo(turn)
+        foreign = self._foreign(turn)
+        if need in (Need.FORBIDDEN, Need.NONE):
+            self._forbid(index, echo, match, need)
+        elif foreign and (need is Need.IGNORED or match.memory is None):
+            self._without(index, turn, match, need, f"foreign {foreign}", drop=True)
+        elif need is Need.IGNORED:
+            self._say(index, Action.EXACT if echo else Action.ABSENT, "ignored there", match)
+        elif match.memory is None:
+            self._unknown(index, turn, match, need, echo)
+        else:
+            self._known(index, turn, match, need, echo, late=late)
+
+    def _known(
+        self,
+        index: int,
+        turn: Turn,
+        match: Match,
+        need: Need,
+        echo: list[Thought],
+        *,
+        late: bool,
+    ) -> None:
+        memory = match.memory
+        assert memory is not None  # noqa: S101 (said by the caller)
+        placed, reasons = self._sendable(index, turn, memory)
+        sticky = self.before.get(self._chain(index))
+        if late or (sticky is not None and (self.policy.prefix or not echo)):
+            placed, reasons = [], [sticky or "left out before"]
+        if placed and need is not Need.REQUIRED and self._over_limit(index):
+            placed, reasons = [], ["over the limit"]
+        if placed:
+            if _identical(turn, echo, placed) and not reasons:
+                action = Action.EXACT
+            else:
+                action = Action.REPLACED if echo else Action.RESTORED
+                anonymous = bool(reasons) and Carrier.ITEM in self.policy.reads
+                self._revise(index, placed, anonymous=anonymous)
+            reason = reasons[0] if reasons else match.reason
+            self._say(index, action, reason, match, thoughts=len(placed), left=len(reasons))
+        elif memory.thoughts or reasons:
+            self._without(index, turn, match, need, reasons[0], drop=True, left=len(reasons))
+        elif echo and not _blank(echo):
+            self._say(index, Action.EXACT, "client's own", match, thoughts=len(echo))
+        else:
+            self._without(index, turn, match, need, "had none")
+
+    def _unknown(
+        self, index: int, turn: Turn, match: Match, need: Need, echo: list[Thought]
+    ) -> None:
+        if not echo or _blank(echo):
+            self._without(index, turn, match, need, match.reason)
+            return
+        if all(t.carrier in self.policy.reads or t.carrier is Carrier.REFERENCE for t in echo):
+            self._say(index, Action.EXACT, "client's own", match, thoughts=len(echo))
+            return
+        placed = self._render(_standing(turn.output), turn)
+        if placed:
+            self._revise(index, placed)
+            self._say(index, Action.REPLACED, "renamed", match, thoughts=len(placed))
+        else:
+            self._without(index, turn, match, need, "unreadable there", drop=True)
+
+    def _forbid(self, index: int, echo: list[Thought], match: Match, need: Need) -> None:
+        if any(t.carrier is not Carrier.THINK for t in echo):
+            self._revise(index, [])
+            self._say(index, Action.DROPPED, need.value, match, left=len(echo))
+        else:
+            self._say(index, Action.ABSENT, need.value, match)
+
+    def _without(
+        self,
+        index: int,
+        turn: Turn,
+        match: Match,
+        need: Need,
+        reason: str,
+        *,
+        drop: bool = False,
+        left: int = 0,
+    ) -> None:
+        """This output goes out without its thought: legally, with the shortest value, or off."""
+        echo = _echo(turn)
+        action = Action.DROPPED if drop else Action.ABSENT
+        if need is Need.REQUIRED and self.policy.lost:
+            action = Action.PLACEHOLDER
+            placed = [Placed(_first(turn), self.policy.reads[0], self.policy.lost)]
+            if not _identical(turn, echo, placed):
+                self._revise(index, placed)
+        else:
+            if need is Need.REQUIRED and self.policy.off:
+                name, value = self.policy.off
+                self.fields[name] = value.encode()
+            items = drop and Carrier.ITEM in self.policy.reads
+            if (drop and echo) or items:
+                self._revise(index, [], anonymous=items)
+        if reason != "had none" and self._chain(index) not in self.before:
+            self.skipped[self._chain(index)] = reason
+        self._say(index, action, reason, match, left=left or (len(echo) if drop else 0))
+
+    # -- what may go -----------------------------------------------------------------------------
+
+    def _sendable(self, index: int, turn: Turn, memory: Memory) -> tuple[list[Placed], list[str]]:
+        """The thoughts of a remembered turn that may go back, and why the others may not."""
+        kept: list[tuple[Thought, Place]] = []
+        reasons: list[str] = []
+        bare = not set(memory.outline) - {"t"}
+        where = places(memory.outline)
+        for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):
+            reason = ""
+            if memory.outcome is not Outcome.COMPLETED:
+                reason = f"turn {memory.outcome.value}"
+            elif position in memory.quarantined:
+                reason = "quarantined"
+            elif bare or (place.kind == "end" and thought.carrier in STANDING):
+                reason = "dangling"
+            elif field := guard(thought.origin, self.target, sealed=thought.sealed):
+                reason = f"foreign {field}"
+            elif self._moved(index, thought):
+                reason = "prefix changed"
+            if reason:
+                reasons.append(reason)
+            else:
+                kept.append((thought, place))
+        placed = self._render(kept, turn)
+        if kept and not placed:
+            reasons.append("unreadable there")
+        return placed, reasons
+
+    def _moved(self, index: int, thought: Thought) -> bool:
+        if not (self.policy.prefix and thought.prefix and index < len(self.path.prefixes)):
+            return False
+        return thought.prefix != self.path.prefixes[index]
+
+    def _render(self, kept: Sequence[tuple[Thought, Place]], turn: Turn) -> list[Placed]:
+        """Thoughts under the keys the target reads; plain ones may change theirs."""
+        reads = self.policy.reads
+        placed = [Placed(at, t.carrier, t.raw) for t, at in kept if t.carrier in reads]
+        if not placed and reads:
+            for thought, at in kept:
+                for carrier in reads:
+                    raw = recast(thought, carrier)
+                    if raw is not None:
+                        placed.append(Placed(at, carrier, raw))
+                        break
+                if placed and reads[0] not in STANDING:
+                    break  # a message has one place for plain text
+        if self.policy.copies and placed:
+            placed = [Placed(placed[0].place, carrier, placed[0].raw) for carrier in reads]
+        if self.policy.every_call and placed:
+            placed = _before_every_call(placed, len(turn.calls))
+        return placed
+
+    def _broken_run(self) -> int:
+        """The last output whose block cannot go: those before it may not go either.
+
+        Blocks bound to their prefix must come back as one unbroken run up to the newest, and one
+        that was left out is never put back: it would invalidate those made in its absence.
+        """
+        for index in range(len(self.path.turns) - 1, -1, -1):
+            match, turn = self.matches[index], self.path.turns[index]
+            if match is None:
+                continue
+            if match.memory is None:
+                if not turn.thoughts:
+                    return index
+                continue
+            if self._chain(index) in self.before:
+                return index
+            if match.memory.thoughts and self._sendable(index, turn, match.memory)[1]:
+                return index
+        return -1
+
+    def _foreign(self, turn: Turn) -> str:
+        """The guard's word on a sealed thought that the client itself brought from elsewhere."""
+        for echoed in turn.thoughts:
+            for digest in echoed.seals:
+                homes = [
+                    t.origin
+                    for memory in self.found.get(k.sealed(digest), ())
+                    for t in memory.thoughts
+                    if digest in t.seals
+                ]
+                fields = [guard(home, self.target, sealed=True) for home in homes]
+                if fields and all(fields):
+                    return fields[0]
+        return ""
+
+    # -- what the target wants, and what was done before -----------------------------------------
+
+    def _need(self, index: int, turn: Turn) -> Need:
+        policy = self.policy
+        if policy.need in (Need.FORBIDDEN, Need.NONE):
+            return policy.need
+        thinking = self.path.thinking if self.path.thinking is not None else policy.thinks
+        if not thinking:
+            return Need.IGNORED
+        if policy.with_tools and not self.path.tools:
+            return policy.beyond
+        running = index >= self.loop
+        inside = {
+            Scope.ALL: True,
+            Scope.LOOP: running,
+            Scope.CALLS: bool(turn.calls),
+            Scope.FIRST_CALL: running and bool(turn.calls),
+        }[policy.scope]
+        return policy.need if inside else policy.beyond
+
+    def _over_limit(self, index: int) -> bool:
+        if self.limits.loop_only and index < self.loop:
+            return True
+        return self.limits.last is not None and index not in self.recent
+
+    def _skipped_before(self) -> dict[str, str]:
+        """What earlier requests of this conversation to this very target went out without."""
+        there = self.target.origin
+        before: dict[str, str] = {}
+        for match in self.matches:
+            if match is None or match.memory is None:
+                continue
+            home = match.memory.origin
+            if (home.provider, home.endpoint, home.account) == (
+                there.provider,
+                there.endpoint,
+                there.account,
+            ) and {home.model, home.asked} & {there.model, there.asked}:
+                before |= match.memory.skipped
+        return before
+
+    def _chain(self, index: int) -> str:
+        keys = self.path.keys[index]
+        return keys.chain.hex() if keys else ""
+
+    def _revise(self, index: int, placed: Sequence[Placed], *, anonymous: bool = False) -> None:
+        self.revisions.append(Revision(turn=index, thoughts=tuple(placed), anonymous=anonymous))
+
+    def _say(
+        self,
+        index: int,
+        action: Action,
+        reason: str,
+        match: Match,
+        *,
+        thoughts: int = 0,
+        left: int = 0,
+    ) -> None:
+        self.rulings.append(
+            Ruling(
+                turn=index,
+                action=action,
+                reason=reason,
+                rung=match.rung,
+                memory=match.memory.turn if match.memory else "",
+                thoughts=thoughts,
+                left=left,
+            )
+        )
+
+
+def _loop_start(turns: Sequence[Turn]) -> int:
+    """The position of the turn that the last message of a person began."""
+    start = 0
+    for index, turn in enumerate(turns):
+        heard = any(isinstance(part, Text | Blob) for part in turn.input)
+        if heard and not any(isinstance(part, Result) for part in turn.input):
+            start = index
+    return start
+
+
+def _echo(turn: Turn) -> list[Thought]:
+    return [part for part in turn.output if isinstance(part, Thought)]
+
+
+def _standing(parts: Sequence[Part]) -> list[tuple[Thought, Place]]:
+    thoughts = [part for part in parts if isinstance(part, Thought)]
+    return list(zip(thoughts, places(outline(parts)), strict=True))
+
+
+def _blank(echo: Sequence[Thought]) -> bool:
+    """Whether the echo is only somebody's placeholder."""
+    return all(not t.sealed and not t.id and not t.text.strip() for t in echo)
+
+
+def _first(turn: Turn) -> Place:
+    return Place("call", 0) if turn.calls else Place("text", 0)
+
+
+def _identical(turn: Turn, echo: Sequence[Thought], placed: Sequence[Placed]) -> bool:
+    """Whether the client's echo says just what would be put there, in the same places."""
+    if len(echo) != len(placed):
+        return False
+    wanted = sorted(placed, key=lambda p: p.carrier) if len(placed) > 1 else list(placed)
+    mine = sorted(_standing(turn.output), key=lambda e: e[0].carrier)
+    return all(
+        thought.carrier is want.carrier
+        and same(thought.raw, want.raw)
+        and (thought.carrier not in STANDING | RIDING or _level(at) == _level(want.place))
+        for (thought, at), want in zip(mine, wanted, strict=True)
+    )
+
+
+def _level(place: Place) -> tuple[str, int]:
+    """Texts may have been dropped or merged; calls never are."""
+    return (place.kind, place.nth) if place.kind == "call" else ("", 0)
+
+
+def _before_every_call(placed: Sequence[Placed], calls: int) -> list[Placed]:
+    """The last thought before a call also stands before the parallel calls after it."""
+    made: list[Placed] = [p for p in placed if p.place.kind != "call"]
+    at = {p.place.nth: p for p in placed if p.place.kind == "call"}
+    latest = placed[0]
+    for nth in range(calls):
+        latest = at.get(nth, latest)
+        made += [p for p in placed if p.place == Place("call", nth)] or [
+            Placed(Place("call", nth), latest.carrier, latest.raw)
+        ]
+    return made
