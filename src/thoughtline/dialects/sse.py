@@ -1,14 +1,14 @@
 """Server-sent events, split on bytes.
 
 Lines end in CR, LF or CRLF and in nothing else: U+2028 inside JSON is not a line end. Feeding a
-stream whole, byte by byte or in any split gives the same events. The usual case, one `data:` line
-per event with LF, takes a fast path that splits whole reads at once.
+stream whole, byte by byte or in any split gives the same events. The usual cases, one `data:` line
+per event with LF, alone or after an `event:` line, take fast paths that split whole reads at once.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
 
 
-class Sse(NamedTuple):
+class Sse(Struct, frozen=True, gc=False):
     """One event: its name (empty when not given) and its data."""
 
     name: str
@@ -44,7 +44,9 @@ class Splitter:
     def _unify(self, data: bytes) -> bytes:
         if self._cr and data[:1] == b"\n":
             data = data[1:]
-        self._cr = data[-1:] == b"\r" if data else self._cr
+            self._cr = False
+        if data:
+            self._cr = data[-1:] == b"\r"
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
@@ -52,6 +54,10 @@ def _event(block: bytes) -> Sse | None:
     """One event from its lines; None for comments and blank lines."""
     if block[:6] == b"data: " and b"\n" not in block:
         return Sse("", block[6:])
+    if block[:7] == b"event: " and block.count(b"\n") == 1:
+        head, _, tail = block.partition(b"\ndata: ")
+        if tail:
+            return Sse(str(head[7:], "utf-8", "replace"), tail)
     name = ""
     data: list[bytes] = []
     for line in block.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
