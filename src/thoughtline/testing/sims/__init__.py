@@ -13,11 +13,12 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from thoughtline.testing.sims import chat
+from thoughtline.testing.sims import chat, responses
 from thoughtline.testing.sims.base import Factory, Script, Simulator
 
 PROVIDERS: dict[str, Factory] = {
     **chat.PROVIDERS,
+    **responses.PROVIDERS,
 }
 """Name → what builds its simulator; the first part of the path in `thoughtline sim`."""
 
