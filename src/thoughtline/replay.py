@@ -15,16 +15,12 @@ from msgspec import Struct
 
 from thoughtline import keys as k
 from thoughtline.dialects.base import Placed, Revision
-from thoughtline.dialects.thoughts import recast, same
-from thoughtline.events import Outcome
+from thoughtline.guards import Target, guard, identical, render, sendable, standing
 from thoughtline.matching import Match, Path, Rung, resolve
 from thoughtline.memories import Memory
-from thoughtline.parts import RIDING, Blob, Carrier, Origin, Part, Result, Text, Thought
-from thoughtline.policies import Need, Policy, Scope
-from thoughtline.turns import Place, Turn, outline, places
-
-STANDING = frozenset({Carrier.ITEM, Carrier.BLOCK})
-"""Carriers that must lead to something: with nothing after them they are refused."""
+from thoughtline.parts import Blob, Carrier, Result, Text, Thought
+from thoughtline.policies import Need, Scope
+from thoughtline.turns import Place, Turn
 
 
 class Action(StrEnum):
@@ -48,13 +44,6 @@ class Ruling(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory: str = ""  # id of the remembered turn
     thoughts: int = 0  # how many go out
     left: int = 0  # how many stay behind
-
-
-class Target(Struct, frozen=True, kw_only=True):
-    """Where the request is going."""
-
-    policy: Policy
-    origin: Origin
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -101,20 +90,6 @@ def restore(
     """Rule on every output of the path."""
     matches = resolve(path, found)
     return _Restorer(path, found, matches, target, limits).run()
-
-
-def guard(origin: Origin | None, target: Target, *, sealed: bool) -> str:
-    """The first field of Origin that forbids sending a thought to this target; empty: it may go."""
-    if origin is None:
-        return ""
-    binds = target.policy.binds | {"provider"} if sealed else {"provider"}
-    there = target.origin
-    for field in ("provider", "endpoint", "account"):
-        if field in binds and getattr(origin, field) != getattr(there, field):
-            return field
-    if "model" in binds and not {origin.model, origin.asked} & {there.model, there.asked} - {""}:
-        return "model"
-    return ""
 
 
 class _Restorer:
@@ -187,14 +162,14 @@ class _Restorer:
     ) -> None:
         memory = match.memory
         assert memory is not None  # noqa: S101 (said by the caller)
-        placed, reasons = self._sendable(index, turn, memory)
+        placed, reasons = sendable(turn, memory, self.target, self._prefix(index))
         sticky = self.before.get(self._chain(index))
         if late or (sticky is not None and (self.policy.prefix or not echo)):
             placed, reasons = [], [sticky or "left out before"]
         if placed and need is not Need.REQUIRED and self._over_limit(index):
             placed, reasons = [], ["over the limit"]
         if placed:
-            if _identical(turn, echo, placed) and not reasons:
+            if identical(turn, echo, placed) and not reasons:
                 action = Action.EXACT
             else:
                 action = Action.REPLACED if echo else Action.RESTORED
@@ -218,7 +193,7 @@ class _Restorer:
         if all(t.carrier in self.policy.reads or t.carrier is Carrier.REFERENCE for t in echo):
             self._say(index, Action.EXACT, "client's own", match, thoughts=len(echo))
             return
-        placed = self._render(_standing(turn.output), turn)
+        placed = render(standing(turn.output), turn, self.policy)
         if placed:
             self._revise(index, placed)
             self._say(index, Action.REPLACED, "renamed", match, thoughts=len(placed))
@@ -249,7 +224,7 @@ class _Restorer:
         if need is Need.REQUIRED and self.policy.lost:
             action = Action.PLACEHOLDER
             placed = [Placed(_first(turn), self.policy.reads[0], self.policy.lost)]
-            if not _identical(turn, echo, placed):
+            if not identical(turn, echo, placed):
                 self._revise(index, placed)
         else:
             if need is Need.REQUIRED and self.policy.off:
@@ -263,57 +238,6 @@ class _Restorer:
         self._say(index, action, reason, match, left=left or (len(echo) if drop else 0))
 
     # -- what may go -----------------------------------------------------------------------------
-
-    def _sendable(self, index: int, turn: Turn, memory: Memory) -> tuple[list[Placed], list[str]]:
-        """The thoughts of a remembered turn that may go back, and why the others may not."""
-        kept: list[tuple[Thought, Place]] = []
-        reasons: list[str] = []
-        bare = not set(memory.outline) - {"t"}
-        where = places(memory.outline)
-        for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):
-            reason = ""
-            if memory.outcome is not Outcome.COMPLETED:
-                reason = f"turn {memory.outcome.value}"
-            elif position in memory.quarantined:
-                reason = "quarantined"
-            elif bare or (place.kind == "end" and thought.carrier in STANDING):
-                reason = "dangling"
-            elif field := guard(thought.origin, self.target, sealed=thought.sealed):
-                reason = f"foreign {field}"
-            elif self._moved(index, thought):
-                reason = "prefix changed"
-            if reason:
-                reasons.append(reason)
-            else:
-                kept.append((thought, place))
-        placed = self._render(kept, turn)
-        if kept and not placed:
-            reasons.append("unreadable there")
-        return placed, reasons
-
-    def _moved(self, index: int, thought: Thought) -> bool:
-        if not (self.policy.prefix and thought.prefix and index < len(self.path.prefixes)):
-            return False
-        return thought.prefix != self.path.prefixes[index]
-
-    def _render(self, kept: Sequence[tuple[Thought, Place]], turn: Turn) -> list[Placed]:
-        """Thoughts under the keys the target reads; plain ones may change theirs."""
-        reads = self.policy.reads
-        placed = [Placed(at, t.carrier, t.raw) for t, at in kept if t.carrier in reads]
-        if not placed and reads:
-            for thought, at in kept:
-                for carrier in reads:
-                    raw = recast(thought, carrier)
-                    if raw is not None:
-                        placed.append(Placed(at, carrier, raw))
-                        break
-                if placed and reads[0] not in STANDING:
-                    break  # a message has one place for plain text
-        if self.policy.copies and placed:
-            placed = [Placed(placed[0].place, carrier, placed[0].raw) for carrier in reads]
-        if self.policy.every_call and placed:
-            placed = _before_every_call(placed, len(turn.calls))
-        return placed
 
     def _broken_run(self) -> int:
         """The last output whose block cannot go: those before it may not go either.
@@ -331,7 +255,8 @@ class _Restorer:
                 continue
             if self._chain(index) in self.before:
                 return index
-            if match.memory.thoughts and self._sendable(index, turn, match.memory)[1]:
+            reasons = sendable(turn, match.memory, self.target, self._prefix(index))[1]
+            if match.memory.thoughts and reasons:
                 return index
         return -1
 
@@ -391,6 +316,9 @@ class _Restorer:
                 before |= match.memory.skipped
         return before
 
+    def _prefix(self, index: int) -> str:
+        return self.path.prefixes[index] if index < len(self.path.prefixes) else ""
+
     def _chain(self, index: int) -> str:
         keys = self.path.keys[index]
         return keys.chain.hex() if keys else ""
@@ -435,11 +363,6 @@ def _echo(turn: Turn) -> list[Thought]:
     return [part for part in turn.output if isinstance(part, Thought)]
 
 
-def _standing(parts: Sequence[Part]) -> list[tuple[Thought, Place]]:
-    thoughts = [part for part in parts if isinstance(part, Thought)]
-    return list(zip(thoughts, places(outline(parts)), strict=True))
-
-
 def _blank(echo: Sequence[Thought]) -> bool:
     """Whether the echo is only somebody's placeholder."""
     return all(not t.sealed and not t.id and not t.text.strip() for t in echo)
@@ -447,35 +370,3 @@ def _blank(echo: Sequence[Thought]) -> bool:
 
 def _first(turn: Turn) -> Place:
     return Place("call", 0) if turn.calls else Place("text", 0)
-
-
-def _identical(turn: Turn, echo: Sequence[Thought], placed: Sequence[Placed]) -> bool:
-    """Whether the client's echo says just what would be put there, in the same places."""
-    if len(echo) != len(placed):
-        return False
-    wanted = sorted(placed, key=lambda p: p.carrier) if len(placed) > 1 else list(placed)
-    mine = sorted(_standing(turn.output), key=lambda e: e[0].carrier)
-    return all(
-        thought.carrier is want.carrier
-        and same(thought.raw, want.raw)
-        and (thought.carrier not in STANDING | RIDING or _level(at) == _level(want.place))
-        for (thought, at), want in zip(mine, wanted, strict=True)
-    )
-
-
-def _level(place: Place) -> tuple[str, int]:
-    """Texts may have been dropped or merged; calls never are."""
-    return (place.kind, place.nth) if place.kind == "call" else ("", 0)
-
-
-def _before_every_call(placed: Sequence[Placed], calls: int) -> list[Placed]:
-    """The last thought before a call also stands before the parallel calls after it."""
-    made: list[Placed] = [p for p in placed if p.place.kind != "call"]
-    at = {p.place.nth: p for p in placed if p.place.kind == "call"}
-    latest = placed[0]
-    for nth in range(calls):
-        latest = at.get(nth, latest)
-        made += [p for p in placed if p.place == Place("call", nth)] or [
-            Placed(Place("call", nth), latest.carrier, latest.raw)
-        ]
-    return made

@@ -44,12 +44,13 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 class Place(NamedTuple):
-    """Where a thought stands: right before the nth text or call of its output, or at the end."""
+    """Where a thought stands: right before the nth text, call or blob of its output, or last."""
 
-    kind: str  # "text", "call" or "end"
+    kind: str  # "text", "call", "blob" or "end"
     nth: int
 
 
+_KINDS = {"x": "text", "c": "call", "b": "blob"}
 OUTLINE = {Thought: "t", Text: "x", Call: "c", Blob: "b"}
 
 
@@ -61,17 +62,13 @@ def outline(parts: Iterable[Part]) -> str:
 def places(shape: str) -> list[Place]:
     """For every thought of an outline, what it led to."""
     found: list[Place] = []
-    waiting = texts = calls = 0
+    waiting = 0
+    seen = dict.fromkeys(_KINDS, 0)
     for letter in shape:
         if letter == "t":
             waiting += 1
             continue
-        if letter == "c":
-            place, calls = Place("call", calls), calls + 1
-        elif letter == "x":
-            place, texts = Place("text", texts), texts + 1
-        else:
-            continue  # a blob neither needs nor ends a thought
-        found += [place] * waiting
+        found += [Place(_KINDS[letter], seen[letter])] * waiting
+        seen[letter] += 1
         waiting = 0
     return found + [Place("end", 0)] * waiting

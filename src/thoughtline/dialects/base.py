@@ -95,6 +95,9 @@ class Dialect(Protocol):
     ) -> bytes:
         """A new request. Thoughts in the turns are written under their carriers, as they are."""
 
+    def prefixes(self, request: Request) -> Sequence[str]:
+        """Per turn a digest of everything before its output, where signatures are bound to that."""
+
     def reader(self, *, stream: bool, clock: Clock, origin: Origin, sent: int) -> Reader:
         """A reader for one response; `sent` is the clock's reading when the request left."""
 

@@ -89,6 +89,9 @@ class Chat:
             document |= {"stream": True, "stream_options": {"include_usage": True}}
         return splice.dumps(document | dict(fields or {}))
 
+    def prefixes(self, request: Request) -> Sequence[str]:
+        return ()
+
     def reader(self, *, stream: bool, clock: Clock, origin: Origin, sent: int) -> Reader:
         return ChatReader(stream=stream, clock=clock, origin=origin, sent=sent)
 

@@ -70,10 +70,12 @@ def _content(
         return []
     had, rest = split(text or "")
     if chunks:
-        pieces = [p.raw.encode() for p in chunks]
+        before = [p.raw.encode() for p in chunks if p.place.kind == "text"]
+        behind = [p.raw.encode() for p in chunks if p.place.kind != "text"]
         if rest:
-            pieces.append(b'{"type":"text","text":' + splice.dumps(rest) + b"}")
-        return [splice.put(span, "content", b"[" + b",".join(pieces) + b"]", has)]
+            before.append(b'{"type":"text","text":' + splice.dumps(rest) + b"}")
+        pieces = b",".join(before + behind)
+        return [splice.put(span, "content", b"[" + pieces + b"]", has)]
     if had == inline:
         return []
     return [splice.put(span, "content", splice.dumps(inline + rest), has)]

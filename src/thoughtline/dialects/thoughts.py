@@ -82,7 +82,8 @@ def thought(
     )
 
 
-_STRINGS = frozenset({Carrier.REASONING_CONTENT, Carrier.REASONING, Carrier.REASONING_TEXT})
+STRINGS = frozenset({Carrier.REASONING_CONTENT, Carrier.REASONING, Carrier.REASONING_TEXT})
+"""Carriers that hold plain text: the same text under another name."""
 
 
 def recast(made: Thought, carrier: Carrier) -> str | None:
@@ -94,7 +95,7 @@ def recast(made: Thought, carrier: Carrier) -> str | None:
         return made.raw
     if made.sealed or made.carrier is Carrier.REFERENCE:
         return None
-    if carrier in _STRINGS and made.carrier in _STRINGS:
+    if carrier in STRINGS and made.carrier in STRINGS:
         return made.raw
     shape = _SHAPES.get(carrier)
     return splice.dumps(shape(made.text)).decode() if shape else None

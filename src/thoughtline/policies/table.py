@@ -303,6 +303,7 @@ ROWS: tuple[Policy, ...] = (
         need=Need.REQUIRED,
         with_tools=True,
         reads=(RC, RD),
+        copies=True,
         lost='" "',
         source="inspect_ai#4079; oh-my-pi#1445",
     ),

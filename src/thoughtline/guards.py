@@ -1,0 +1,147 @@
+"""What may go back to a target, and how it is spelled there.
+
+Guards compare where a thought was made with where it would go; a sealed one passes only as far as
+the target's policy row binds it, and a plain one never leaves its provider. What passes is put
+under a key the target reads, in the place where it stood. Pure; used by `replay`.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from thoughtline.dialects.base import Placed
+from thoughtline.dialects.thoughts import STRINGS, recast, same
+from thoughtline.events import Outcome
+from thoughtline.memories import Memory
+from thoughtline.parts import RIDING, Carrier, Origin, Part, Thought
+from thoughtline.policies import Policy
+from thoughtline.turns import Place, Turn, outline, places
+
+STANDING = frozenset({Carrier.ITEM, Carrier.BLOCK})
+"""Carriers that must lead to something: with nothing after them they are refused."""
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """Where the request is going."""
+
+    policy: Policy
+    origin: Origin
+
+
+def guard(origin: Origin | None, target: Target, *, sealed: bool) -> str:
+    """The first field of Origin that forbids sending a thought to this target; empty: it may go."""
+    if origin is None:
+        return ""
+    binds = target.policy.binds | {"provider"} if sealed else {"provider"}
+    there = target.origin
+    for field in ("provider", "endpoint", "account"):
+        if field in binds and getattr(origin, field) != getattr(there, field):
+            return field
+    if "model" in binds and not {origin.model, origin.asked} & {there.model, there.asked} - {""}:
+        return "model"
+    return ""
+
+
+def sendable(
+    turn: Turn, memory: Memory, target: Target, prefix: str = ""
+) -> tuple[list[Placed], list[str]]:
+    """The thoughts of a remembered turn that may go back, and why the others may not."""
+    kept: list[tuple[Thought, Place]] = []
+    reasons: list[str] = []
+    bare = not set(memory.outline) - {"t"}
+    where = places(memory.outline)
+    for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):
+        reason = ""
+        if memory.outcome is not Outcome.COMPLETED:
+            reason = f"turn {memory.outcome.value}"
+        elif position in memory.quarantined:
+            reason = "quarantined"
+        elif bare or (place.kind == "end" and thought.carrier in STANDING):
+            reason = "dangling"
+        elif field := guard(thought.origin, target, sealed=thought.sealed):
+            reason = f"foreign {field}"
+        elif _moved(thought, target.policy, prefix):
+            reason = "prefix changed"
+        if reason:
+            reasons.append(reason)
+        else:
+            kept.append((thought, place))
+    placed = render(kept, turn, target.policy)
+    if kept and not placed:
+        reasons.append("unreadable there")
+    return placed, reasons
+
+
+def _moved(thought: Thought, policy: Policy, prefix: str) -> bool:
+    return policy.prefix and bool(thought.prefix and prefix) and thought.prefix != prefix
+
+
+def render(kept: Sequence[tuple[Thought, Place]], turn: Turn, policy: Policy) -> list[Placed]:
+    """Thoughts under the keys the target reads; plain ones may change theirs."""
+    reads = policy.reads
+    placed = [Placed(at, t.carrier, t.raw) for t, at in kept if t.carrier in reads]
+    if not placed and reads:
+        for thought, at in kept:
+            for carrier in reads:
+                raw = recast(thought, carrier)
+                if raw is not None:
+                    placed.append(Placed(at, carrier, raw))
+                    break
+            if placed and reads[0] not in STANDING:
+                break  # a message has one place for plain text
+    if policy.copies:
+        placed += _copies(kept, placed, reads)
+    if policy.every_call and placed:
+        placed = _before_every_call(placed, len(turn.calls))
+    return placed
+
+
+def standing(parts: Sequence[Part]) -> list[tuple[Thought, Place]]:
+    """The thoughts of an output, each with its place."""
+    thoughts = [part for part in parts if isinstance(part, Thought)]
+    return list(zip(thoughts, places(outline(parts)), strict=True))
+
+
+def identical(turn: Turn, echo: Sequence[Thought], placed: Sequence[Placed]) -> bool:
+    """Whether the client's echo says just what would be put there, in the same places."""
+    if len(echo) != len(placed):
+        return False
+    wanted = sorted(placed, key=lambda p: p.carrier) if len(placed) > 1 else list(placed)
+    mine = sorted(standing(turn.output), key=lambda e: e[0].carrier)
+    return all(
+        thought.carrier is want.carrier
+        and same(thought.raw, want.raw)
+        and (thought.carrier not in STANDING | RIDING or _level(at) == _level(want.place))
+        for (thought, at), want in zip(mine, wanted, strict=True)
+    )
+
+
+def _level(place: Place) -> tuple[str, int]:
+    """Texts may have been dropped or merged; calls never are."""
+    return (place.kind, place.nth) if place.kind == "call" else ("", 0)
+
+
+def _copies(
+    kept: Sequence[tuple[Thought, Place]], placed: Sequence[Placed], reads: Sequence[Carrier]
+) -> list[Placed]:
+    """The same plain text under every other key the target may look at."""
+    plain = next(((t, at) for t, at in kept if not t.sealed), None)
+    if plain is None:
+        return []
+    thought, at = plain
+    missing = [c for c in reads if c not in {p.carrier for p in placed}]
+    recasts = [(carrier, recast(thought, carrier)) for carrier in missing if carrier in STRINGS]
+    return [Placed(at, carrier, raw) for carrier, raw in recasts if raw is not None]
+
+
+def _before_every_call(placed: Sequence[Placed], calls: int) -> list[Placed]:
+    """The last thought before a call also stands before the parallel calls after it."""
+    made: list[Placed] = [p for p in placed if p.place.kind != "call"]
+    at = {p.place.nth: p for p in placed if p.place.kind == "call"}
+    latest = placed[0]
+    for nth in range(calls):
+        latest = at.get(nth, latest)
+        made += [p for p in placed if p.place == Place("call", nth)] or [
+            Placed(Place("call", nth), latest.carrier, latest.raw)
+        ]
+    return made
