@@ -11,7 +11,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
-from thoughtline.testing.sims.base import Pace, Reply, Request, Simulator, Socket, json_reply
+from thoughtline.testing.sims.base import (
+    Lanes,
+    Pace,
+    Reply,
+    Request,
+    Simulator,
+    Socket,
+    json_reply,
+)
+from thoughtline.testing.sims.responses_ws import ResponsesSocket, converse
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Event: TypeAlias = MutableMapping[str, Any]
@@ -19,7 +28,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Event]]
 Send: TypeAlias = Callable[[Event], Awaitable[None]]
 
 _LOOK = 0.05
-"""Seconds between two looks at whether the server closes, while a stream stalls."""
+"""Seconds between two looks at the world while a stream stalls."""
 
 
 class SimApp:
@@ -91,7 +100,10 @@ class SimApp:
             await _reject(accepted, scope, send)
             return
         await send({"type": "websocket.accept"})
-        await self.converse(accepted, receive, send)
+        if isinstance(accepted, ResponsesSocket):  # its lanes run at the same time
+            await converse(accepted, receive, send, delay=self.pace.delay)
+        else:
+            await self.converse(accepted, receive, send)
 
     async def converse(self, socket: Socket, receive: Receive, send: Send) -> None:
         """Frames in, frames out, until one side closes."""
@@ -109,6 +121,29 @@ class SimApp:
             if code is not None:
                 await send({"type": "websocket.close", "code": code})
                 return
+
+    async def interleave(self, socket: Lanes, receive: Receive, send: Send) -> None:
+        """The same for a socket that goes on with its work while frames come in."""
+        incoming = asyncio.ensure_future(receive())
+        frames: list[str] = []
+        try:
+            while socket.close_code is None:
+                # What is under way but gave nothing has stalled: no need to hurry.
+                pace = self.pace.delay if frames else _LOOK
+                await asyncio.wait({incoming}, timeout=socket.remaining if socket.idle else pace)
+                frames = []
+                if incoming.done():
+                    event = incoming.result()
+                    if event["type"] == "websocket.disconnect":
+                        return
+                    frames += socket.take(event.get("text") or event.get("bytes") or b"")
+                    incoming = asyncio.ensure_future(receive())
+                frames += socket.step()
+                for frame in frames:
+                    await send({"type": "websocket.send", "text": frame})
+            await send({"type": "websocket.close", "code": socket.close_code})
+        finally:
+            incoming.cancel()
 
     def index(self) -> Reply:
         """What there is."""

@@ -15,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -48,6 +48,7 @@ __all__ = [
     "Exchange",
     "Factory",
     "Fault",
+    "Lanes",
     "Ledger",
     "Pace",
     "Piece",
@@ -130,6 +131,25 @@ class Socket(Protocol):
     @property
     def close_code(self) -> int | None:
         """Set once the server closes the connection, after the frames are sent."""
+
+
+@runtime_checkable
+class Lanes(Socket, Protocol):
+    """A socket that works on several things at a time, and is given time step by step."""
+
+    def take(self, text: str | bytes) -> Iterable[str]:
+        """Take one frame, give what can be answered at once."""
+
+    def step(self) -> Iterable[str]:
+        """Go on with what is under way, give the next frames."""
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is under way."""
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the connection is closed for its age."""
 
 
 class Simulator(ABC):
@@ -274,12 +294,13 @@ class Simulator(ABC):
     def measure(self, exchange: Exchange, canonical: bytes) -> Usage:
         """Count prompt tokens, and those a prompt cache would have saved; call once when accepted.
 
-        `canonical` is the model's whole input in its order: tools, system, then the messages.
+        `canonical` is the model's whole input in its order: tools, system, then the messages. Leave
+        out closing brackets, so that a request and the same with more messages share all of it.
         """
         seen = self._seen.setdefault(exchange.marker, deque(maxlen=_REMEMBERED))
         cached = max((_common(canonical, earlier) for earlier in seen), default=0)
         seen.append(canonical)
-        return Usage(-(-len(canonical) // 4), cached // 4)
+        return Usage(len(canonical) // 4, cached // 4)
 
     def seal(self, claims: str, style: Style, *, size: int = 240) -> str:
         """Seal claims with this simulator's secret."""
@@ -317,12 +338,18 @@ class Simulator(ABC):
             return self.error(401, "Authentication Fails (no such user)")
         fault = self._fault(exchange.request)
         if fault is None:
-            return self.respond(exchange)
+            return self._respond(exchange)
         if fault.status is not None:
             reply = self.error(fault.status, fault.message)
             extra = {"retry-after": "1"} if fault.status in (429, 503) else {}
             return msgspec.structs.replace(reply, headers={**reply.headers, **extra})
-        return fault.spoil(self.respond(exchange))
+        return fault.spoil(self._respond(exchange))
+
+    def _respond(self, exchange: Exchange) -> Reply:
+        try:
+            return self.respond(exchange)
+        except RecursionError:  # JSON may be as deep as it is long
+            return self.error(400, "The request body is nested too deeply.")
 
     def _fault(self, request: Request) -> Fault | None:
         asked = Fault.parse(request.headers.get(FAULT_HEADER, ""))

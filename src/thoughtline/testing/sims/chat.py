@@ -191,8 +191,8 @@ class ChatSimulator(Simulator):
 
     def usage(self, exchange: Exchange, view: View, pieces: tuple[Piece, ...]) -> dict[str, Any]:
         """Tokens, and how many of them the prompt cache has seen."""
-        heard = encode([view.body.get("tools"), view.messages], escaped=True)
-        prompt, cached = self.measure(exchange, heard)
+        heard = [encode(part, escaped=True) for part in (view.body.get("tools"), *view.messages)]
+        prompt, cached = self.measure(exchange, b"\n".join(heard))
         written = sum(len("".join(piece)) for piece in pieces) // 4 + 1
         thought = sum(len(piece.text) for piece in pieces if isinstance(piece, Think)) // 4
         return {

@@ -277,17 +277,17 @@ def answered(unanswered: str, orphan: str) -> Check:
     """Every call is answered before anything else is said, and every result answers a call."""
 
     def check(case: Case) -> Refusal | None:
-        open_ids: set[str] = set()
-        for message in case.view.messages:
+        waiting: list[str] = []
+        for message in [*case.view.messages, {"role": "end"}]:
             if message["role"] == "tool":
-                if message["tool_call_id"] not in open_ids:
+                if message["tool_call_id"] not in waiting:
                     return Refusal(400, orphan.format(id=message["tool_call_id"]))
-                open_ids.discard(message["tool_call_id"])
-                continue
-            if open_ids:
-                return Refusal(400, unanswered)
-            open_ids = {call["id"] for call in calls_of(message)}
-        return Refusal(400, unanswered) if open_ids else None
+                waiting.remove(message["tool_call_id"])
+            elif waiting:
+                return Refusal(400, unanswered.format(ids=", ".join(waiting)))
+            else:
+                waiting = [call["id"] for call in calls_of(message)]
+        return None
 
     return check
 

@@ -107,6 +107,11 @@ _R1_PRESENT = (
     "included in the context for inference. Please remove the reasoning_content from your message "
     "to reduce network traffic."
 )
+_KIMI_ANSWERED = check.answered(
+    "an assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
+    "tool_call_id {id} is not found",
+)  # kimi-cli#1977, gentle-pi#1052
 _KIMI_RULE = check.call_turns(
     "thinking is enabled but reasoning_content is missing in assistant tool call message "
     "at index {index}"
@@ -168,7 +173,7 @@ ROWS: dict[str, Row] = {
         summary="Tool-calling messages must have reasoning_content; their ids are counted.",
         models=("kimi-k2.6", "kimi-k2.5"),
         carrier=Field("reasoning_content", always=True),
-        checks=(check.typed("reasoning_content"), _KIMI_RULE),
+        checks=(check.typed("reasoning_content"), _KIMI_ANSWERED, _KIMI_RULE),
         shape=says.short_shape,
         naming="functions.{name}:{total}",
         thinks=_unless_disabled,
@@ -182,7 +187,7 @@ ROWS: dict[str, Row] = {
         summary="As kimi, but thinking cannot be switched off and ids restart in every message.",
         models=("kimi-k3", "kimi-k2.7-code"),
         carrier=Field("reasoning_content", always=True),
-        checks=(check.typed("reasoning_content"), _KIMI_RULE),
+        checks=(check.typed("reasoning_content"), _KIMI_ANSWERED, _KIMI_RULE),
         shape=says.short_shape,
         naming="{name}:{at}",
         blank="",

@@ -33,7 +33,7 @@ def seal(secret: bytes, claims: bytes, style: Style, *, size: int = 240) -> str:
     body = len(claims).to_bytes(4, "big") + claims + bytes(max(0, room - len(claims)))
     nonce = hmac.digest(secret, b"nonce" + style.encode() + claims, "sha256")[:_NONCE]
     hidden = _mask(secret, nonce, body)
-    mac = hmac.digest(secret, head + nonce + hidden, "sha256")
+    mac = _mac(secret, head + nonce + hidden, style)
     return _text(head + nonce + hidden + mac, style)
 
 
@@ -44,13 +44,15 @@ def unseal(secret: bytes, text: str, style: Style) -> bytes | None:
     if raw is None or len(raw) < len(head) + _NONCE + _MAC + 4 or _text(raw, style) != text:
         return None
     signed, mac = raw[:-_MAC], raw[-_MAC:]
-    if not raw.startswith(head) or not hmac.compare_digest(
-        mac, hmac.digest(secret, signed, "sha256")
-    ):
+    if not hmac.compare_digest(mac, _mac(secret, signed, style)):
         return None
     nonce, hidden = signed[len(head) : len(head) + _NONCE], signed[len(head) + _NONCE :]
     body = _mask(secret, nonce, hidden)
     return body[4 : 4 + int.from_bytes(body[:4], "big")]
+
+
+def _mac(secret: bytes, signed: bytes, style: Style) -> bytes:
+    return hmac.digest(secret, style.encode() + signed, "sha256")
 
 
 def _mask(secret: bytes, nonce: bytes, body: bytes) -> bytes:

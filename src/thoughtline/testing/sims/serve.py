@@ -108,7 +108,7 @@ def listen(port: int) -> socket.socket:
     try:
         sock.bind((HOST, port))
         sock.listen(128)
-    except OSError:
+    except (OSError, OverflowError):
         sock.close()
         raise
     return sock
