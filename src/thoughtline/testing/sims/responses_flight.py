@@ -49,7 +49,6 @@ class Flight:
         self._at = 0
         self._number = 0
         self._between = True
-        self._outs = list(answer.outs)
         self._left = self._budget()
 
     @property
@@ -68,21 +67,21 @@ class Flight:
             return self._break()
         self._left -= 1
         if self._interrupted():
-            self._outs = list(self.delivered)
             response = self.answer.response("incomplete", self.delivered, "steered")
-            event = Event({"type": "response.incomplete", "response": response})
-        else:
-            event = self._events[self._at]
-            self._at += 1
-        if event.kind == "response.output_item.added" and self.steers and not self._busy():
-            self._outs = self._outs[: len(self.delivered) + 1]
+            return self._frames(Event({"type": "response.incomplete", "response": response}))
+        event = self._events[self._at]
+        self._at += 1
         if event.done is not None:
-            if self.steers and not self._busy():
-                self._outs = self._outs[: len(self.delivered) + 1]
-            self.simulator.deliver(self.answer, event.done, self._outs)
-            self.delivered.append(event.done)
-        self._between = event.done is not None or not self.delivered
+            self._deliver(event.done)
+        self._between = event.done is not None or self._at < 3
         return self._frames(event)
+
+    def _deliver(self, out: Out) -> None:
+        outs = self.answer.outs
+        if self.steers and not self.calling and out.kind != "function_call":
+            outs = outs[: len(self.delivered) + 1]  # nothing comes after it any more
+        self.simulator.deliver(self.answer, out, outs)
+        self.delivered.append(out)
 
     def _frames(self, event: Event) -> list[dict[str, Any] | str]:
         frames: list[dict[str, Any] | str] = [self._count(event.data)]
@@ -97,15 +96,10 @@ class Flight:
             frames.insert(0 if event.kind == "response.created" else len(frames), extra)
         return frames
 
-    def _busy(self) -> bool:
-        """A call is there or on its way: the response goes to its normal end."""
-        coming = self._outs[len(self.delivered) : len(self.delivered) + 1]
-        return self.calling or any(out.kind == "function_call" for out in coming)
-
     def _interrupted(self) -> bool:
-        """Steering ends the response here."""
-        rest = self._at < len(self._events) - 1
-        return bool(self.steers) and self._between and rest and not self.calling and self._at > 2
+        """Steering ends the response here: between two items, while no result is owed."""
+        more = 2 <= self._at < len(self._events) - 1
+        return bool(self.steers) and self._between and more and not self.calling
 
     def _count(self, data: dict[str, Any]) -> dict[str, Any]:
         self._number += 1

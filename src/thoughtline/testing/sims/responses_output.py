@@ -113,6 +113,7 @@ def _reasoning(
     count = len(sim.emitted) + sum(one.kind == "reasoning" for one in before)
     slot = slot_of(one.kind for one in before)
     key = f"rs_{name}"
+    value: dict[str, Any]
     if sim.row.style is None:
         value = {
             "id": key,

@@ -334,25 +334,37 @@ async def pump(
     if isinstance(opened, Reply):
         await _deny(scope, send, opened)
         return
-    assert isinstance(opened, ResponsesSocket)  # noqa: S101 - what connect gives here
     await send({"type": "websocket.accept"})
+    if isinstance(opened, ResponsesSocket):
+        await converse(opened, receive, send, delay=delay)
+
+
+async def converse(
+    socket: ResponsesSocket,
+    receive: Callable[[], Awaitable[Message]],
+    send: Callable[[Message], Awaitable[None]],
+    *,
+    delay: float = 0.0,
+) -> None:
+    """Frames in and out of an accepted connection, until one side closes it."""
     incoming = asyncio.ensure_future(receive())
     try:
-        while opened.close_code is None:
-            if opened.idle:
-                await asyncio.wait({incoming}, timeout=opened.remaining)
+        while socket.close_code is None:
+            if socket.idle:
+                await asyncio.wait({incoming}, timeout=socket.remaining)
             else:
                 await asyncio.sleep(delay)
-            frames = opened.step()
+            frames: list[str] = []
             if incoming.done():
                 message = incoming.result()
                 if message["type"] == "websocket.disconnect":
                     return
-                frames = opened.take(message.get("text") or message.get("bytes") or "") + frames
+                frames += socket.take(message.get("text") or message.get("bytes") or "")
                 incoming = asyncio.ensure_future(receive())
+            frames += socket.step()
             for frame in frames:
                 await send({"type": "websocket.send", "text": frame})
-        await send({"type": "websocket.close", "code": opened.close_code})
+        await send({"type": "websocket.close", "code": socket.close_code})
     finally:
         incoming.cancel()
 
