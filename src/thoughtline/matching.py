@@ -10,7 +10,7 @@ Pure; the room above is `replay`.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -18,7 +18,6 @@ from msgspec import Struct
 from thoughtline import keys as k
 from thoughtline import memories
 from thoughtline.memories import Memory
-from thoughtline.parts import Call
 from thoughtline.turns import Turn
 
 
@@ -132,60 +131,90 @@ def _candidates(turn: Turn, keys: k.Keys, found: Mapping[bytes, Sequence[Memory]
 
 def resolve(path: Path, found: Mapping[bytes, Sequence[Memory]]) -> list[Match | None]:
     """For every turn of the path the remembered one, or why not; None for turns without output."""
-    positions = [
-        _candidates(turn, keys, found) if keys is not None else None
-        for turn, keys in zip(path.turns, path.keys, strict=True)
-    ]
-    matches: list[Match | None] = [None] * len(positions)
-    after: Memory | None = None  # the match of the turn that follows
-    for index in range(len(positions) - 1, -1, -1):
-        if (here := positions[index]) is None:
-            continue
-        match = _choose(index, here, positions, path, after)
-        matches[index] = match
-        after = match.memory
-    return matches
+    return _Resolver(path, found).run()
 
 
-def _choose(
-    index: int,
-    here: _Candidates,
-    positions: Sequence[_Candidates | None],
-    path: Path,
-    after: Memory | None,
-) -> Match:
-    if after is not None and after.parent in here.memories:
-        return Match(here.memories[after.parent], here.rungs[after.parent], "lineage")
-    turn = path.turns[index]
-    doubt = ""
-    for rung in (Rung.CHAIN, Rung.NEAR, Rung.SEAL, Rung.ALONE):
-        tied = _narrow(here.on(rung), turn, path, after)
-        if not tied:
-            continue
+class _Resolver:
+    """One path's worth of choices, made from the newest turn to the oldest."""
+
+    def __init__(self, path: Path, found: Mapping[bytes, Sequence[Memory]]) -> None:
+        self.path = path
+        self.positions = [
+            _candidates(turn, keys, found) if keys is not None else None
+            for turn, keys in zip(path.turns, path.keys, strict=True)
+        ]
+        self.after: Memory | None = None  # the nearest later turn that is certain
+        self.used: set[str] = set()  # a turn stands in a path only once
+
+    def run(self) -> list[Match | None]:
+        matches: list[Match | None] = [None] * len(self.positions)
+        for index in range(len(self.positions) - 1, -1, -1):
+            if (here := self.positions[index]) is None:
+                continue
+            match = matches[index] = self._choose(index, here)
+            if match.memory is not None:
+                self.after = match.memory
+                self.used.add(match.memory.turn)
+        return matches
+
+    def _choose(self, index: int, here: _Candidates) -> Match:
+        after = self.after
+        if after is not None and after.parent in here.memories:
+            return Match(here.memories[after.parent], here.rungs[after.parent], "lineage")
+        for rung in (Rung.CHAIN, Rung.SEAL):
+            if tied := self._narrow(here.on(rung), index):
+                if len(tied) > 1 and not _equal(tied):
+                    return Match(None, rung, "ambiguous")
+                return Match(tied[0], rung)
+        return self._weakly(index, here)
+
+    def _weakly(self, index: int, here: _Candidates) -> Match:
+        """The same neighbours or the same words: only with corroboration, and from one session."""
+        weak = [*here.on(Rung.NEAR), *here.on(Rung.ALONE)]
+        likely = [m for m in weak if self._corroborated(m, here.rungs[m.turn], index)]
+        if not likely:
+            return Match(None, Rung.NONE, "uncorroborated" if weak else "unknown")
+        tied = self._narrow(likely, index)
+        if len({memory.session for memory in tied}) == 1:
+            best = here.rungs[tied[0].turn]  # near ones come first
+            tied = [memory for memory in tied if here.rungs[memory.turn] is best]
         if len(tied) > 1 and not _equal(tied):
-            return Match(None, rung, "ambiguous")
-        if rung in (Rung.CHAIN, Rung.SEAL) or _corroborated(tied[0], index, positions, path, after):
-            return Match(tied[0], rung)
-        doubt = "uncorroborated"
-    return Match(None, Rung.NONE, doubt or "unknown")
+            return Match(None, here.rungs[tied[0].turn], "ambiguous")
+        return Match(tied[0], here.rungs[tied[0].turn])
 
-
-def _narrow(tied: list[Memory], turn: Turn, path: Path, after: Memory | None) -> list[Memory]:
-    """Break ties by what proves nothing alone; a test that no candidate passes does not count."""
-    if len(tied) < 2:
+    def _narrow(self, tied: list[Memory], index: int) -> list[Memory]:
+        """Break ties by what proves nothing alone; a test that nobody passes does not count."""
+        tied = [memory for memory in tied if memory.turn not in self.used]
+        if len(tied) < 2:
+            return tied
+        ids, hints, after = self._ids(index), set(self.path.hints), self.after
+        said = memories.words(self.path.turns[index])
+        tests: tuple[Callable[[Memory], bool], ...] = (
+            lambda m: any(ids) and m.calls == ids,
+            lambda m: not hints.isdisjoint(m.hints),
+            lambda m: after is not None and m.session == after.session,
+            lambda m: bool(said) and m.words == said,
+        )
+        for test in tests:
+            tied = [memory for memory in tied if test(memory)] or tied
         return tied
-    ids = tuple(part.id for part in turn.output if isinstance(part, Call))
-    said = memories.words(turn)
-    tests = (
-        lambda m: any(ids) and m.calls == ids,
-        lambda m: not set(path.hints).isdisjoint(m.hints),
-        lambda m: after is not None and m.session == after.session,
-        lambda m: bool(said) and m.words == said,
-    )
-    for test in tests:
-        passed = [memory for memory in tied if test(memory)]
-        tied = passed or tied
-    return tied
+
+    def _corroborated(self, memory: Memory, rung: Rung, index: int) -> bool:
+        """Whether something besides the words says that it is this conversation."""
+        if not set(self.path.hints).isdisjoint(memory.hints):
+            return True
+        if self.after is not None and memory.session == self.after.session:
+            return True
+        ids = self._ids(index)
+        if memory.calls == ids and any(telling(id) for id in ids):
+            return True
+        before = next((p for p in reversed(self.positions[:index]) if p is not None), None)
+        if rung is not Rung.NEAR or before is None:
+            return False
+        return before.rungs.get(memory.parent) in (Rung.CHAIN, Rung.NEAR)
+
+    def _ids(self, index: int) -> tuple[str, ...]:
+        return tuple(call.id for call in self.path.turns[index].calls)
 
 
 def _equal(tied: list[Memory]) -> bool:
@@ -198,22 +227,3 @@ def _equal(tied: list[Memory]) -> bool:
         and [t.raw for t in m.thoughts] == [t.raw for t in first.thoughts]
         for m in tied[1:]
     )
-
-
-def _corroborated(
-    memory: Memory,
-    index: int,
-    positions: Sequence[_Candidates | None],
-    path: Path,
-    after: Memory | None,
-) -> bool:
-    """Whether something besides the words says that it is this conversation."""
-    if not set(path.hints).isdisjoint(memory.hints):
-        return True
-    if after is not None and memory.session == after.session:
-        return True
-    ids = tuple(part.id for part in path.turns[index].output if isinstance(part, Call))
-    if memory.calls == ids and any(telling(id) for id in ids):
-        return True
-    before = next((p for p in reversed(positions[:index]) if p is not None), None)
-    return bool(memory.parent) and before is not None and memory.parent in before.memories

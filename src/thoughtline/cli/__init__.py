@@ -1,0 +1,54 @@
+"""The command line. Each command is a module of its own, imported when it is called."""
+
+import importlib
+
+import click
+
+import thoughtline
+
+COMMANDS = {
+    "demo": "Show what gets lost without Thoughtline, and kept with it.",
+    "sim": "Serve strict simulated providers.",
+}
+"""Name → one line of help; the module of the same name holds the command."""
+
+
+class Commands(click.Group):
+    """A group that imports a command only when it is needed: `--help` stays instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        """The names, in the order people meet them."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"thoughtline.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
+# \b keeps click from filling a paragraph.
+_HELP = """Keep a model's reasoning alive from turn to turn.
+
+\b
+Start here:
+    thoughtline demo     a client that strips thoughts, without and with Thoughtline
+    thoughtline sim      strict simulated providers, to test your own client with
+"""
+
+
+@click.group(
+    cls=Commands,
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(thoughtline.__version__, prog_name="thoughtline")
+def main() -> None:
+    """The command line."""
