@@ -9,7 +9,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from echoing import JUNK, TOOL_NAMES, ResponsesClient, load, places, put
-from thoughtline.testing.sims.base import Request, Say, Think
+from thoughtline.testing.sims.base import Pace, Request, Say, Think
 from thoughtline.testing.sims.responses import PROVIDERS
 from thoughtline.testing.sims.responses_ws import ResponsesSocket
 from thoughtline.testing.sims.serve import serving
@@ -654,16 +654,21 @@ async def test_real_lanes(sims):
         assert sorted(done) == ["a", "b", "c"]
 
 
-async def test_real_steering(sims):
-    async with connect(url(sims, "openai-ws"), additional_headers=AUTH) as socket:
-        await socket.send(create(model="gpt-6-astra", tools=[]))
-        event = load(await socket.recv(decode=False))
-        await socket.send(steer(event["response"]["id"]))
-        kinds = []
-        while kinds.count("response.created") < 1:
+async def test_real_steering():
+    def long(turn, sim):
+        return tuple(piece for at in range(20) for piece in (Think(f"{at}"), Say(f"{at}")))
+
+    sim = simulator(script=lambda turn, sim: long(turn, sim) if turn == 0 else talker(turn, sim))
+    with serving(sim, pace=Pace(delay=0.01)) as served:
+        async with connect(url(served, "openai-ws"), additional_headers=AUTH) as socket:
+            await socket.send(create(model="gpt-6-astra"))
             event = load(await socket.recv(decode=False))
-            kinds.append(event["type"])
-        assert kinds.index("response.steer.accepted") < kinds.index("response.created")
+            await socket.send(steer(event["response"]["id"]))
+            kinds = []
+            while "response.completed" not in kinds:
+                kinds.append(load(await socket.recv(decode=False))["type"])
+            assert kinds.index("response.steer.accepted") < kinds.index("response.incomplete")
+            assert kinds.index("response.incomplete") < kinds.index("response.created")
 
 
 async def test_real_sixty_minutes(sims):
