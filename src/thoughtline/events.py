@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from thoughtline.errors import Ephemeral
+from thoughtline.errors import Ephemeral, Unreadable
 from thoughtline.parts import Blob, Call, Decision, Origin, Result, Text, Thought
 
 
@@ -230,14 +230,17 @@ def upcast(
 
 
 def decode(type: str, version: int, data: str) -> Body | None:
-    """A body from its JSON text, or None for unknown types and unreadable newer versions."""
+    """A body from its JSON text, or None for unknown types and unreadable newer versions.
+
+    Raises `Unreadable` for data of a known version that is not what it should be.
+    """
     decoder = _DECODERS.get(type)
     if decoder is None:
         return None
     try:
         body: Body = decoder.decode(upcast(type, version, data))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError, LookupError, TypeError, RecursionError) as error:
         if version > VERSIONS[type]:
             return None
-        raise
+        raise Unreadable(f"data of a {type!r} event, version {version}: {error}") from error
     return body

@@ -11,6 +11,7 @@ everything before it), `near` (the turn and its neighbours before) and `alone`. 
 client may echo by themselves (item ids, encrypted blobs) have keys of their own: `ref`, `seal`.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -36,38 +37,50 @@ class Keys(Struct, frozen=True):
 
 
 def _number(text: str) -> int | float | str:
+    """A number as JavaScript would read it: every one is a float, and whole ones have no point."""
     value = float(text)
-    if value.is_integer() and abs(value) < 1e22:
+    if value.is_integer() and abs(value) < 2**63:
         return int(value)
     return value if isfinite(value) else text
 
 
 _arguments = msgspec.json.Decoder(float_hook=_number)
 _sorted = msgspec.json.Encoder(order="sorted")
+_LONG = re.compile(r"[0-9]{16}")
 
 
 def arguments(text: str) -> bytes:
     """Canonical JSON of a call's arguments: key order and number spelling do not count."""
     try:
-        return _sorted.encode(_arguments.decode(text)) if text.strip() else b"{}"
+        if not _LONG.search(text):
+            value = _arguments.decode(text or "null")
+            return b"{}" if value is None else _sorted.encode(value)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return text.strip().encode("utf-8", "surrogatepass")
+        pass  # the lenient way below
+    try:
+        value = _lenient(text) if text.strip() else None
+        return b"{}" if value is None else _bytes(canonical(value))
+    except (ValueError, RecursionError):
+        return _bytes(text.strip())
+
+
+def _lenient(text: str) -> Any:
+    """JSON with half an emoji or a bare line break in it, or with numbers too long for a float."""
+    return json.loads(text, parse_float=_number, parse_int=_number, strict=False)
 
 
 _INLINE = re.compile(
-    r"\s*<(think|thinking|thinking-content-[0-9a-f]+)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE
+    r"<(think|thinking|thinking-content-[0-9a-f]+)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE
 )
 
 
 def spoken(text: str) -> str:
     """An assistant's text without a thought that some clients keep in front of it."""
     text = text.strip()
-    while text.startswith("<think"):
-        match = _INLINE.match(text)
-        if match is None:
-            break
-        text = text[match.end() :].strip()
-    return text
+    start = 0
+    while match := _INLINE.match(text, start):
+        start = match.end()
+    return text[start:]
 
 
 def _bytes(text: str) -> bytes:
@@ -82,32 +95,36 @@ def _join(tag: bytes, pieces: Iterable[bytes]) -> bytes:
     return b"".join(out)
 
 
-def visible(parts: Iterable[Part]) -> bytes:
-    """What every client sends back of one side of a turn, in one canonical form."""
+def visible(parts: Iterable[Part], *, heard: bool = False) -> bytes:
+    """What every client sends back of one side of a turn, in one canonical form.
+
+    Of an input (`heard`) the text counts as it is; an output's may have a thought in front.
+    """
     calls: list[bytes] = []
-    results: list[bytes] = []
+    results: dict[bytes, None] = {}  # each one once: some clients repeat them on resume
     blobs: list[bytes] = []
-    text = ""
+    texts: list[str] = []
     for part in parts:
         kind = type(part)
         if kind is Text:
-            text += part.text  # type: ignore[union-attr]
+            texts.append(part.text)  # type: ignore[union-attr]
         elif kind is Call:
             calls += [_bytes(part.name), arguments(part.arguments)]  # type: ignore[union-attr]
         elif kind is Result:
-            answer = _bytes(part.content.strip())  # type: ignore[union-attr]
-            if not results or results[-1] != answer:  # some clients repeat a result on resume
-                results.append(answer)
+            results[_bytes(part.content.strip())] = None  # type: ignore[union-attr]
         elif kind is Blob:
             blobs.append(_bytes(part.digest))  # type: ignore[union-attr]
     if calls:
         return _join(b"c", calls)
-    spoke = spoken(text) if not results else text.strip()
-    return _join(b"v", [_bytes(spoke), *results, b"|", *blobs])
+    text = "".join(texts)
+    return _join(b"v", [_bytes(text.strip() if heard else spoken(text)), *results, b"|", *blobs])
 
 
 def _hash(*pieces: bytes) -> bytes:
     return blake2b(b"".join(pieces), digest_size=SIZE).digest()
+
+
+_NOTHING = _hash(visible(()))
 
 
 class Trail:
@@ -118,28 +135,36 @@ class Trail:
     def __init__(self) -> None:
         self._before = bytes(SIZE)  # chain up to and including the last output
         self._last = bytes(SIZE)  # the last output
-        self._input = _hash(visible(()))  # what was said since
+        self._input = _NOTHING  # what was said since
 
     def hear(self, parts: Sequence[Part]) -> None:
         """Take in the input of the next turn."""
-        self._input = _hash(visible(parts))
+        self._input = _hash(visible(parts, heard=True))
 
     def speak(self, parts: Sequence[Part]) -> Keys:
         """Take in its output: the turn's keys."""
         said = _hash(visible(parts))
         chain = _hash(b"chain", self._before, self._input, said)
         near = _hash(b"near", self._last, self._input, said)
-        self._before, self._last, self._input = chain, said, _hash(visible(()))
+        self._before, self._last, self._input = chain, said, _NOTHING
         return Keys(chain, near, _hash(b"alone", said))
 
 
 def trail(turns: Iterable[Turn]) -> tuple[list[Keys | None], Trail]:
-    """Keys of every turn with an output (None for one without), and where the trail stands."""
+    """Keys of every turn with an output (None for one without), and where the trail stands.
+
+    A turn without an output that is not the last one was answered with nothing visible. What
+    was heard in it stays in the chain all the same.
+    """
     path = Trail()
     keys: list[Keys | None] = []
+    silent = False
     for turn in turns:
+        if silent:
+            path.speak(())
         path.hear(turn.input)
-        keys.append(path.speak(turn.output) if turn.output else None)
+        silent = not turn.output
+        keys.append(None if silent else path.speak(turn.output))
     return keys, path
 
 
@@ -159,11 +184,11 @@ def sealed(digest: str) -> bytes:
 
 
 def canonical(value: Any) -> str:
-    """Any JSON value in one spelling: sorted keys, no spaces."""
+    """Any JSON value in one spelling: sorted keys, no spaces. Too deep: `RecursionError`."""
     try:
         return _sorted.encode(value).decode()
-    except (UnicodeEncodeError, RecursionError):
-        return repr(value)
+    except UnicodeEncodeError:  # half an emoji
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def digest(value: Any) -> str:

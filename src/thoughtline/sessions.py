@@ -6,8 +6,10 @@ and copies nothing; `path` follows such a reference through a look-up the caller
 Events of unknown types are counted and skipped.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
+
+from msgspec.structs import replace
 
 from thoughtline.errors import ThoughtlineError
 from thoughtline.events import (
@@ -24,8 +26,11 @@ from thoughtline.events import (
     TurnStarted,
     UserMessage,
 )
-from thoughtline.parts import Part, Thought
+from thoughtline.parts import Part
 from thoughtline.turns import Turn
+
+_ALL = -1
+"""In the place of positions: every thought of the turn."""
 
 
 class _Draft:
@@ -42,15 +47,17 @@ class _Draft:
 
     def frozen(self) -> Turn:
         if self.turn is None:
-            count = sum(isinstance(p, Thought) for p in self.output)
-            everything = range(count) if -1 in self.quarantined else ()
-            self.turn = Turn(
-                input=tuple(self.input),
-                output=tuple(self.output),
-                quarantined=frozenset(self.quarantined - {-1}) | frozenset(everything),
-                **self.facts,
-            )
+            turn = Turn(input=tuple(self.input), output=tuple(self.output), **self.facts)
+            self.turn = _barred(turn, self.quarantined)
         return self.turn
+
+
+def _barred(turn: Turn, positions: Collection[int]) -> Turn:
+    """The turn with these of its thoughts in quarantine, too."""
+    if not positions:
+        return turn
+    named = range(len(turn.thoughts)) if _ALL in positions else positions
+    return replace(turn, quarantined=turn.quarantined | frozenset(named))
 
 
 class Session:
@@ -60,9 +67,10 @@ class Session:
         self.id = id
         self.seq = -1  # of the last event applied
         self.origin: SessionForked | None = None  # where this session was forked from
-        self.skipped = 0  # events of types this version does not know
+        self.skipped = 0  # events this version does not know, or that belong to no turn
         self._drafts: dict[str, _Draft] = {}
         self._children: dict[str, list[str]] = {}
+        self.barred: dict[str, set[int]] = {}  # quarantined thoughts of turns it goes on from
 
     def apply(self, event: Event) -> None:
         """Take in the next event. Raises when one is missing: a log has no gaps."""
@@ -71,8 +79,8 @@ class Session:
                 f"session {self.id!r}: expected event {self.seq + 1}, got {event.seq}; "
                 "read the session again from the start"
             )
-        self.seq = event.seq
         body = event.body()
+        self.seq = event.seq
         if body is None:
             self.skipped += 1
         elif isinstance(body, TurnStarted):
@@ -91,6 +99,9 @@ class Session:
         return self
 
     def _start(self, event: Event, body: TurnStarted) -> None:
+        if event.id in self._drafts:
+            self.skipped += 1  # a turn starts once
+            return
         self._drafts[event.id] = _Draft(
             id=event.id,
             parent=event.parent,
@@ -102,8 +113,10 @@ class Session:
 
     def _quarantine(self, body: Quarantined) -> None:
         if draft := self._drafts.get(body.turn):
-            draft.quarantined.update(body.thoughts or (-1,))
+            draft.quarantined.update(body.thoughts or (_ALL,))
             draft.turn = None
+        else:
+            self.barred.setdefault(body.turn, set()).update(body.thoughts or (_ALL,))
 
     def _extend(self, event: Event, body: Body) -> None:
         draft = self._drafts.get(event.parent)
@@ -162,15 +175,20 @@ class Session:
     def path(self, turn: str, elsewhere: "Callable[[str], Session] | None" = None) -> list[Turn]:
         """The turns from the root to this one; `elsewhere` finds the session a fork refers to."""
         back: list[Turn] = []
+        barred = dict(self.barred)
         session: Session = self
+        seen: set[tuple[str, str]] = set()
         while turn:
-            draft = session._drafts.get(turn)
-            if draft is None:
-                origin = session.origin
-                if origin is None or elsewhere is None or origin.turn != turn:
-                    raise ThoughtlineError(f"session {session.id!r} has no turn {turn!r}")
-                session = elsewhere(origin.session)
-                continue
-            back.append(draft.frozen())
-            turn = back[-1].parent
+            if (session.id, turn) in seen:
+                raise ThoughtlineError(f"session {session.id!r}: turn {turn!r} is its own ancestor")
+            seen.add((session.id, turn))
+            if draft := session._drafts.get(turn):
+                back.append(_barred(draft.frozen(), barred.get(turn, ())))
+                turn = back[-1].parent
+            elif session.origin is not None and elsewhere is not None:
+                session = elsewhere(session.origin.session)
+                for id, positions in session.barred.items():
+                    barred[id] = barred.get(id, set()) | positions
+            else:
+                raise ThoughtlineError(f"session {session.id!r} has no turn {turn!r}")
         return back[::-1]

@@ -7,7 +7,7 @@ What cannot be read without doubt (malformed, duplicate keys) is `Unreadable`: p
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,15 +26,16 @@ class Span(NamedTuple):
 Edit = tuple[int, int, bytes]
 """Replace data[start:end] by these bytes."""
 
-_any = msgspec.json.Decoder()
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_array = msgspec.json.Decoder(list[msgspec.Raw])
-_KEY = re.compile(rb'[\s,]*("(?:[^"\\]|\\.)*")\s*:\s*', re.DOTALL)
+_any = msgspec.json.Decoder().decode
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_KEY = re.compile(rb'[\s,]*("[^"\\]*(?:\\.[^"\\]*)*")\s*:\s*', re.DOTALL)
 _GAP = re.compile(rb"[\s,]*")
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def _whole(match: re.Match[bytes]) -> bytes:
@@ -50,73 +51,90 @@ def mask(data: bytes) -> bytes:
     return _ESCAPE.sub(_whole, data)
 
 
-def _attempt(decode: Callable[[Any], Any], data: bytes) -> Any:
+def _read(decode: Callable[[bytes], Any], data: bytes) -> tuple[Any, bytes]:
+    """The value and the text it was read from: the given one, or the same with halves masked."""
     try:
-        return decode(data)
-    except msgspec.MsgspecError as error:
-        if b"\\u" not in data:
-            raise Unreadable(f"not valid JSON: {error}") from None
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise Unreadable(f"not readable JSON: {error}") from None
+        return decode(data), data
+    except _UNREADABLE as error:
+        if b"\\u" not in data or isinstance(error, RecursionError):
+            raise Unreadable(f"not readable as JSON: {error}") from None
+    masked = mask(data)
     try:
-        return decode(mask(data))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Unreadable(f"not valid JSON: {error}") from None
+        return decode(masked), masked
+    except _UNREADABLE as error:
+        raise Unreadable(f"not readable as JSON: {error}") from None
 
 
 def loads(data: bytes) -> Any:
     """Any JSON value; lone surrogates are read as U+FFFD. Raises `Unreadable`."""
-    return _attempt(_any.decode, data)
+    return _read(_any, data)[0]
 
 
 def dumps(value: Any) -> bytes:
-    """Compact JSON."""
+    """Compact JSON. Raises `Unreadable` for what JSON cannot hold."""
     try:
         return msgspec.json.encode(value)
-    except (UnicodeEncodeError, RecursionError) as error:
+    except (*_UNREADABLE, TypeError, OverflowError) as error:
         raise Unreadable(f"not writable as JSON: {error}") from None
 
 
 def members(data: bytes, span: Span | None = None) -> dict[str, Span]:
-    """Spans of an object's members. Raises `Unreadable` for anything but a plain object."""
-    start, end = (span.value, span.end) if span else (0, len(data))
-    piece = data[start:end] if span else data
-    raws: dict[str, msgspec.Raw] = _attempt(_object.decode, piece)
+    """Spans of an object's members. Raises `Unreadable` for anything but a plain object.
+
+    Each value is compared with the text where it is said to stand. A dict forgets a duplicate key,
+    so the walk comes out of step with the text, and that is how duplicates are noticed.
+    """
+    base = span.value if span else 0
+    raws, piece = _read(_object, data[base : span.end] if span else data)
     found: dict[str, Span] = {}
     position = piece.index(b"{") + 1
     for key, raw in raws.items():
+        text = bytes(raw)
         match = _KEY.match(piece, position)
-        if match is None or _attempt(_any.decode, match[1]) != key:
-            raise Unreadable(f"duplicate key near byte {start + position}")
-        value = match.end()
-        position = value + memoryview(raw).nbytes
-        found[key] = Span(start + match.start(1), start + value, start + position)
+        if match is None or loads(match[1]) != key or not piece.startswith(text, match.end()):
+            raise Unreadable(f"duplicate key near byte {base + position}")
+        position = match.end() + len(text)
+        found[key] = Span(base + match.start(1), base + match.end(), base + position)
     if piece[position:].strip() != b"}":
-        raise Unreadable(f"duplicate key near byte {start + position}")
+        raise Unreadable(f"duplicate key near byte {base + position}")
     return found
 
 
 def elements(data: bytes, span: Span) -> list[Span]:
     """Spans of an array's elements. Raises `Unreadable` for anything but an array."""
-    piece = data[span.value : span.end]
-    raws: list[msgspec.Raw] = _attempt(_array.decode, piece)
+    raws, piece = _read(_array, data[span.value : span.end])
     found: list[Span] = []
-    position = span.value + 1
+    position = piece.index(b"[") + 1
     for raw in raws:
-        position = _GAP.match(data, position).end()  # type: ignore[union-attr]
-        end = position + memoryview(raw).nbytes
-        found.append(Span(position, position, end))
-        position = end
+        start = _GAP.match(piece, position).end()  # type: ignore[union-attr]  # matches nothing, too
+        position = start + memoryview(raw).nbytes
+        found.append(Span(span.value + start, span.value + start, span.value + position))
     return found
 
 
-def put(span: Span, key: str, raw: bytes, has: dict[str, Span]) -> Edit:
-    """Set one member of the object at `span` to a raw JSON value, where it stands or last."""
-    if old := has.get(key):
-        return (old.value, old.end, raw)
-    comma = b"," if has else b""
+def put(span: Span, key: str, raw: bytes, has: Mapping[str, Span]) -> Edit:
+    """Set one member of the object at `span` to a raw JSON value, where it stands or last.
+
+    One edit by itself; `revise` makes several that fit together.
+    """
+    return revise(span, has, {key: raw})[0]
+
+
+def revise(span: Span, has: Mapping[str, Span], changes: Mapping[str, bytes | None]) -> list[Edit]:
+    """Set members of the object at `span` to raw JSON values; a value of None removes one."""
+    gone = [has[key] for key, raw in changes.items() if raw is None and key in has]
+    edits = cut(gone, has.values()) if gone else []
+    others = len(has) > len(gone)
     close = span.end - 1
-    return (close, close, comma + dumps(key) + b":" + raw)
+    for key, raw in changes.items():
+        if raw is None:
+            continue
+        if old := has.get(key):
+            edits.append((old.value, old.end, raw))
+        else:
+            edits.append((close, close, (b"," if others else b"") + dumps(key) + b":" + raw))
+            others = True
+    return edits
 
 
 def cut(spans: Iterable[Span], all_spans: Iterable[Span]) -> list[Edit]:
@@ -124,16 +142,16 @@ def cut(spans: Iterable[Span], all_spans: Iterable[Span]) -> list[Edit]:
     gone = {span.start for span in spans}
     order = sorted(all_spans)
     edits: list[Edit] = []
-    kept_before: Span | None = None
+    kept_before = False
     for index, span in enumerate(order):
         if span.start not in gone:
-            kept_before = span
-        elif index + 1 < len(order) and kept_before is None:
-            edits.append((span.start, order[index + 1].start, b""))
-        elif kept_before is None:
-            edits.append((span.start, span.end, b""))
-        else:
+            kept_before = True
+        elif kept_before:
             edits.append((order[index - 1].end, span.end, b""))
+        elif index + 1 < len(order):
+            edits.append((span.start, order[index + 1].start, b""))
+        else:
+            edits.append((span.start, span.end, b""))
     return edits
 
 

@@ -1,43 +1,58 @@
 """`reasoning_details`: a typed list that streams in fragments, to be merged by index."""
 
+from collections.abc import Iterable
 from typing import Any
 
 _GROWING = ("text", "summary", "data", "signature")
 
 
-def merge(pieces: list[Any]) -> list[Any] | None:
-    """The list as a client must send it back: fragments of one index joined, in order of arrival.
+def merge(fragments: Iterable[Any]) -> list[Any]:
+    """The list as a client must send it back: fragments of one detail joined, in arrival order.
 
-    Only the first fragment's other fields count, unless it lacked them. Details without an index
-    continue the last one of their type.
+    A fragment belongs to the detail with its index and type, unless both have ids and those
+    differ. Without an index it continues the last one of its type. Fields that do not grow are
+    the first ones given. What is no detail at all is kept as it came.
     """
-    merged: list[dict[str, Any]] = []
-    places: dict[Any, int] = {}
-    seen = False
-    for piece in pieces:
-        if not isinstance(piece, list):
-            continue
-        seen = True
-        for detail in piece:
+    merged: list[Any] = []
+    grown: list[dict[str, list[str]]] = []  # per detail: the pieces of its growing fields
+    places: dict[tuple[Any, Any], int] = {}
+    for fragment in fragments:
+        for detail in fragment if isinstance(fragment, list) else ():
+            place = _place(detail, merged, places)
+            if place == len(merged):
+                merged.append(dict(detail) if isinstance(detail, dict) else detail)
+                grown.append({})
             if isinstance(detail, dict):
-                _add(merged, places, detail)
-    return merged if seen else None
+                _extend(merged[place], grown[place], detail)
+    for whole, growth in zip(merged, grown, strict=True):
+        for field, pieces in growth.items():
+            whole[field] = "".join(pieces)
+    return merged
 
 
-def _add(merged: list[dict[str, Any]], places: dict[Any, int], detail: dict[str, Any]) -> None:
-    index, kind = detail.get("index"), detail.get("type")
-    try:
-        place = places.get((index, kind))
-    except TypeError:
-        place = None
-    if place is None:
-        if isinstance(index, int | str | None) and isinstance(kind, str | None):
-            places[(index, kind)] = len(merged)
-        merged.append(dict(detail))
-        return
-    whole = merged[place]
-    for key, value in detail.items():
-        if key in _GROWING and isinstance(value, str) and isinstance(whole.get(key), str):
-            whole[key] += value
-        elif whole.get(key) is None:
-            whole[key] = value
+def _place(detail: Any, merged: list[Any], places: dict[tuple[Any, Any], int]) -> int:
+    """Where this fragment belongs; at the end when it opens a detail of its own."""
+    if not isinstance(detail, dict):
+        return len(merged)
+    key = (detail.get("index"), detail.get("type"))
+    if not (isinstance(key[0], int | str | None) and isinstance(key[1], str | None)):
+        return len(merged)
+    place = places.get(key)
+    if place is not None:
+        ours, its = detail.get("id"), merged[place].get("id")
+        if not ours or not its or ours == its:
+            return place
+    places[key] = len(merged)
+    return len(merged)
+
+
+def _extend(whole: dict[str, Any], growth: dict[str, list[str]], detail: dict[str, Any]) -> None:
+    for field, value in detail.items():
+        if (
+            field in _GROWING
+            and isinstance(value, str)
+            and isinstance(whole.get(field), str | None)
+        ):
+            growth.setdefault(field, []).append(value)
+        if whole.get(field) is None:
+            whole[field] = value

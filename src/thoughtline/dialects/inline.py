@@ -18,10 +18,13 @@ def split(text: str) -> tuple[str, str]:
     end = text.find(CLOSE, start)
     if end < 0:
         return text, ""
-    end += len(CLOSE)
-    rest = text[end:]
-    end += len(rest) - len(rest.lstrip())
-    return text[:end], text[end:]
+    rest = text[end + len(CLOSE) :].lstrip()
+    return text[: len(text) - len(rest)], rest
+
+
+def join(thought: str, rest: str) -> str:
+    """The text that `split` cuts into these two; whitespace between them is the thought's."""
+    return thought + rest.lstrip() if thought else rest
 
 
 def inner(inline: str) -> str:
@@ -32,43 +35,61 @@ def inner(inline: str) -> str:
 class Inline:
     """Tells thought from answer in text that arrives in pieces."""
 
-    __slots__ = ("_held", "_state")
+    __slots__ = ("_held", "_state", "_white")
 
     def __init__(self) -> None:
-        self._held = ""
+        self._white: list[str] = []  # whitespace in front: told only if no thought follows
+        self._held = ""  # what may be a tag that is not complete yet
         self._state = "start"  # start → (think → gap →) text
+
+    @property
+    def decided(self) -> bool:
+        """Whether everything from here on is answer."""
+        return self._state == "text"
 
     def feed(self, piece: str) -> tuple[str, str]:
         """(more of the thought, more of the answer); a few characters may be held back."""
-        if self._state == "text":
-            return "", piece
-        self._held += piece
-        thinking = ""
         if self._state == "start":
-            lead = self._held.lstrip()
-            if not lead or (len(lead) < len(OPEN) and OPEN.startswith(lead)):
-                return "", ""
-            if not lead.startswith(OPEN):
-                return "", self._release()
-            self._state, self._held = "think", lead[len(OPEN) :]
+            return self._begin(piece)
         if self._state == "think":
-            end = self._held.find(CLOSE)
-            if end < 0:
-                keep = _overlap(self._held)
-                thinking = self._held[: len(self._held) - keep]
-                self._held = self._held[len(self._held) - keep :]
-                return thinking, ""
-            thinking, self._held = self._held[:end], self._held[end + len(CLOSE) :]
-            self._state = "gap"
-        rest = self._held.lstrip()
-        if not rest:
-            return thinking, ""
-        self._held = rest
-        return thinking, self._release()
+            return self._think(piece)
+        return "", self._answer(piece)
 
-    def _release(self) -> str:
-        held, self._held, self._state = self._held, "", "text"
-        return held
+    def finish(self) -> tuple[str, str]:
+        """What was held back at the end of the text."""
+        held = "".join(self._white) + self._held
+        thinking = self._state == "think"
+        self._white, self._held, self._state = [], "", "text"
+        return (held, "") if thinking else ("", held)
+
+    def _begin(self, piece: str) -> tuple[str, str]:
+        if not self._held:
+            lead = piece.lstrip()
+            self._white.append(piece[: len(piece) - len(lead)])
+            piece = lead
+        self._held += piece
+        if self._held.startswith(OPEN):
+            rest = self._held[len(OPEN) :]
+            self._white, self._held, self._state = [], "", "think"
+            return self._think(rest)
+        return ("", "") if OPEN.startswith(self._held) else self.finish()
+
+    def _think(self, piece: str) -> tuple[str, str]:
+        text = self._held + piece
+        end = text.find(CLOSE)
+        if end < 0:
+            cut = len(text) - _overlap(text)
+            self._held = text[cut:]
+            return text[:cut], ""
+        self._held, self._state = "", "gap"
+        return text[:end], self._answer(text[end + len(CLOSE) :])
+
+    def _answer(self, piece: str) -> str:
+        if self._state == "gap":
+            piece = piece.lstrip()
+            if piece:
+                self._state = "text"
+        return piece
 
 
 def _overlap(text: str) -> int:

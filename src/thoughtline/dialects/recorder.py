@@ -57,13 +57,13 @@ class Recorder:
 
     def timing(self, watch: Stopwatch, *, aborted: bool = False) -> Timing:
         """The readings of a thought that is complete, or cut."""
-        closed = None if aborted else (watch.closed or self.now)
+        closed = self.now if watch.closed is None else watch.closed
         return Timing(
             sent=self.sent,
             opened=watch.opened,
             first=watch.first,
             last=watch.last,
-            closed=closed,
+            closed=None if aborted else closed,
             at=watch.at,
             aborted=aborted,
         )

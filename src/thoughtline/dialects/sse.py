@@ -18,36 +18,55 @@ class Sse(Struct, frozen=True, gc=False):
 class Splitter:
     """An incremental parser of one stream."""
 
-    __slots__ = ("_cr", "_pieces")
+    __slots__ = ("_cr", "_lf", "_pieces")
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []  # joined only at a line end: a long event costs no copies
+        self._pieces: list[bytes] = []  # joined only at the end of an event, whatever its size
         self._cr = False  # the last byte fed was a CR: an LF after it belongs to it
+        self._lf = False  # the last byte held is an LF: another one ends the event
 
     def feed(self, data: bytes) -> list[Sse]:
         """The events completed by these bytes."""
-        if self._cr or b"\r" in data:
-            data = self._unify(data)
-        self._pieces.append(data)
-        if b"\n" not in data:
-            return []
-        blocks = b"".join(self._pieces).split(b"\n\n")
-        self._pieces = [blocks.pop()]
-        return [event for block in blocks if (event := _event(block)) is not None]
+        return [event for block in self._blocks(data) if (event := _event(block)) is not None]
+
+    def feed_data(self, data: bytes) -> list[bytes]:
+        """The same for dialects that do not name their events: only the data of each."""
+        found: list[bytes] = []
+        for block in self._blocks(data):
+            if block[:6] == b"data: " and b"\n" not in block:
+                found.append(block[6:])
+            elif (event := _event(block)) is not None:
+                found.append(event.data)
+        return found
 
     def finish(self) -> list[Sse]:
         """What a stream that was cut without its last blank line leaves behind."""
         event = _event(b"".join(self._pieces))
-        self._pieces = []
+        self._pieces, self._cr, self._lf = [], False, False
         return [event] if event is not None else []
 
+    def _blocks(self, data: bytes) -> list[bytes]:
+        """The lines of the events that are complete now, LF between them."""
+        if self._cr or b"\r" in data:
+            data = self._unify(data)
+        if b"\n\n" not in data and not (self._lf and data[:1] == b"\n"):
+            if data:
+                self._pieces.append(data)
+                self._lf = data[-1:] == b"\n"
+            return []
+        blocks = (b"".join([*self._pieces, data]) if self._pieces else data).split(b"\n\n")
+        last = blocks.pop()
+        self._pieces = [last] if last else []
+        self._lf = last[-1:] == b"\n"
+        return blocks
+
     def _unify(self, data: bytes) -> bytes:
-        if self._cr and data[:1] == b"\n":
-            data = data[1:]
-            self._cr = False
-        if data:
-            self._cr = data[-1:] == b"\r"
-        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        """All line ends as LF."""
+        if not data:
+            return data
+        split = self._cr and data[:1] == b"\n"
+        self._cr = data[-1:] == b"\r"
+        return data[split:].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _event(block: bytes) -> Sse | None:
@@ -61,11 +80,11 @@ def _event(block: bytes) -> Sse | None:
     name = ""
     data: list[bytes] = []
     for line in block.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        field, colon, value = line.partition(b":")
+        field, _, value = line.partition(b":")
         if value[:1] == b" ":
             value = value[1:]
         if field == b"data":
             data.append(value)
-        elif field == b"event" and colon:
+        elif field == b"event":
             name = value.decode("utf-8", "replace")
     return Sse(name, b"\n".join(data)) if data else None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thoughtline import splice
-from thoughtline.keys import seal
+from thoughtline.keys import canonical, seal
 from thoughtline.parts import Carrier, Origin, Thought, Timing
 
 BYPASSES = frozenset(
@@ -118,5 +118,9 @@ _SHAPES: dict[Carrier, Callable[[str], Any]] = {
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two JSON texts say the same, however they are spelled."""
-    return one == other or splice.loads(one.encode()) == splice.loads(other.encode())
+    """Whether two JSON texts say the same, however they are spelled; `1` and `true` do not."""
+    return one == other or _canonical(one) == _canonical(other)
+
+
+def _canonical(text: str) -> str:
+    return canonical(splice.loads(text.encode()))
