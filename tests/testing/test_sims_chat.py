@@ -472,10 +472,11 @@ def test_openrouter_details_are_opaque_and_ordered():
     latest = next(m for m in reversed(talk.messages) if m["role"] == "assistant")
     whole = latest["reasoning_details"]
     assert len(whole) == 2
-    latest["reasoning_details"] = whole[::-1]
-    provider, error = _openrouter_error(talk.ask())
-    assert provider == "Anthropic"
-    assert "cannot be modified" in error["message"]
+    for changed in (whole[::-1], whole[:1], whole[1:]):
+        latest["reasoning_details"] = changed
+        provider, error = _openrouter_error(talk.ask())
+        assert provider == "Anthropic"
+        assert "cannot be modified" in error["message"]
     latest["reasoning_details"] = [{**whole[0], "text": "other"}, whole[1]]
     _, error = _openrouter_error(talk.ask())
     at = talk.messages.index(latest)

@@ -14,16 +14,18 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from thoughtline.testing.sims.faults import HEADER as FAULT_HEADER
 from thoughtline.testing.sims.faults import Fault, Pace
 from thoughtline.testing.sims.ledger import Audit, Carried, Echo, Emission, Ledger
+from thoughtline.testing.sims.records import Exchange, Record, Usage
 from thoughtline.testing.sims.script import default_script
 from thoughtline.testing.sims.seals import Style, seal, unseal
+from thoughtline.testing.sims.sockets import Lanes, Socket
 from thoughtline.testing.sims.values import (
     Piece,
     Reply,
@@ -79,77 +81,10 @@ _REMEMBERED = 8
 """Requests per conversation that count as cached: agents put other calls in between."""
 
 
-class Usage(NamedTuple):
-    """Prompt tokens, counted as a quarter of the bytes."""
-
-    prompt: int
-    cached: int
-    """Of these, how many are the same leading bytes as in an earlier request."""
-
-
-class Exchange(msgspec.Struct, kw_only=True):
-    """One request while it is being answered; filled in step by step."""
-
-    request: Request
-    account: str = ""
-    serial: str = ""
-    marker: str = ""
-    turn: int = 0
-    audit: Audit = msgspec.field(default_factory=Audit)
-    tools: tuple[Tool, ...] = ()
-    marked: bool = False
-    """The visible output carries the serial."""
-
-
-class Record(NamedTuple):
-    """One request that was received, and what came of it."""
-
-    request: Request
-    account: str
-    marker: str
-    audit: Audit
-    reply: Reply
-
-    @property
-    def json(self) -> Any:
-        """The body, parsed."""
-        return decode(self.request.body)
-
-
 Script: TypeAlias = "Callable[[int, Simulator], tuple[Piece, ...]]"
 """Number of assistant turns so far → what the model does next."""
 Factory: TypeAlias = "Callable[..., Simulator]"
 """Takes `script`, `serials`, `seed`, `account` and the options of its provider, by keyword."""
-
-
-class Socket(Protocol):
-    """One accepted WebSocket connection, without the socket."""
-
-    def receive(self, text: str) -> Iterable[str]:
-        """Take one text frame, give the frames to send, in order."""
-
-    @property
-    def close_code(self) -> int | None:
-        """Set once the server closes the connection, after the frames are sent."""
-
-
-@runtime_checkable
-class Lanes(Socket, Protocol):
-    """A socket that works on several things at a time, and is given time step by step."""
-
-    def take(self, text: str | bytes) -> Iterable[str]:
-        """Take one frame, give what can be answered at once."""
-
-    def step(self) -> Iterable[str]:
-        """Go on with what is under way, give the next frames."""
-
-    @property
-    def idle(self) -> bool:
-        """Nothing is under way."""
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until the connection is closed for its age."""
 
 
 class Simulator(ABC):

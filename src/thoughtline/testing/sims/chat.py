@@ -96,7 +96,8 @@ class ChatSimulator(Simulator):
         if isinstance(view, Problem):
             return self.refuse(self.row.complain(view))
         self.enter(exchange, view.first_user_text, self.echoes(view))
-        case = Case(view, self.row.thinks(view), functools.partial(self.genuine, exchange))
+        genuine = functools.partial(self.genuine, exchange)
+        case = Case(view, self.row.thinks(view), genuine, self.ledger.siblings)
         for check in self.row.checks:
             if refusal := check(case):
                 return self.refuse(refusal, prefix=self.row.error_prefix if view.stream else b"")

@@ -10,19 +10,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from thoughtline.testing.sims import chat_calls as calls
 from thoughtline.testing.sims import chat_checks as check
 from thoughtline.testing.sims import chat_errors as says
-from thoughtline.testing.sims.chat_carriers import (
-    Carrier,
-    Chunks,
-    Details,
-    Field,
-    Inline,
-    Opaque,
-    PlainDetails,
-    Signed,
-)
+from thoughtline.testing.sims.chat_carriers import Carrier, Chunks, Field, Inline
 from thoughtline.testing.sims.chat_errors import Complaint, Shape
+from thoughtline.testing.sims.chat_sealed import Details, Opaque, PlainDetails, Signed
 from thoughtline.testing.sims.chat_view import OPENAI_ROLES, View
 
 
@@ -90,7 +83,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return (self.usual(model), *(carrier for *_, carrier in self.switches))
 
 
-_ANSWERED = check.answered(
+_ANSWERED = calls.answered(
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
     "'tool_call_id'. (insufficient tool messages following tool_calls message)",  # codex#22129
     "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
@@ -107,7 +100,7 @@ _R1_PRESENT = (
     "included in the context for inference. Please remove the reasoning_content from your message "
     "to reduce network traffic."
 )
-_KIMI_ANSWERED = check.answered(
+_KIMI_ANSWERED = calls.answered(
     "an assistant message with 'tool_calls' must be followed by tool messages responding to each "
     "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
     "tool_call_id {id} is not found",
@@ -117,7 +110,7 @@ _KIMI_RULE = check.call_turns(
     "at index {index}"
 )
 
-_DEEPSEEK_SHAPE = (check.function_tools, check.typed("reasoning_content"), _ANSWERED)
+_DEEPSEEK_SHAPE = (calls.function_tools, check.typed("reasoning_content"), _ANSWERED)
 
 # With `tools` in the request, every assistant turn must bring its thought back, also the plain
 # ones; without, they are ignored: api-docs.deepseek.com/guides/thinking_mode (modelparams.dev#29).
@@ -202,7 +195,7 @@ ROWS: dict[str, Row] = {
         carrier=Field("reasoning_content", always=True),
         checks=(
             check.typed("reasoning_content"),
-            check.string_results("messages.content must be a string"),
+            calls.string_results("messages.content must be a string"),
             check.call_turns(
                 "The reasoning_content in the thinking mode must be passed back to the API."
             ),
@@ -234,10 +227,10 @@ ROWS: dict[str, Row] = {
         carrier=Inline(),
         switches=(("reasoning_split", True, Details("MiniMax-response-v1", signed=False)),),
         checks=(
-            check.json_arguments(
+            calls.json_arguments(
                 "invalid params, invalid function arguments json string, tool_call_id: {id} (2013)"
             ),
-            check.known_results("invalid params, tool result's tool id({id}) not found (2013)"),
+            calls.known_results("invalid params, tool result's tool id({id}) not found (2013)"),
         ),
         shape=says.minimax_shape,
         complain=says.minimax_complaint,
@@ -299,7 +292,7 @@ ROWS: dict[str, Row] = {
         summary="Thinking chunks in the content; unknown keys are 422, ids nine alphanumerics.",
         models=("magistral-medium-latest", "mistral-medium-3-5"),
         carrier=Chunks(),
-        checks=(check.no_extras, check.nine_alphanumerics),
+        checks=(check.no_extras, calls.nine_alphanumerics),
         shape=says.mistral_shape,
         complain=says.pydantic_complaint,
         roles=("system", "user", "assistant", "tool"),

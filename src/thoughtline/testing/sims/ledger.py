@@ -101,6 +101,10 @@ class Ledger:
         """Every emission of exactly this value."""
         return list(self._by_value.get(value, ()))
 
+    def siblings(self, value: str) -> int:
+        """How many thoughts were emitted in the same exchange as this one, itself included."""
+        return max((len(self._by_serial[e.serial]) for e in self.find(value)), default=0)
+
     def of(self, marker: str, turn: int, visible: str) -> list[list[Emission]]:
         """The exchanges that this assistant turn may have come from, each with its thoughts."""
         serials = list(dict.fromkeys(self._serial.findall(visible)))
@@ -134,10 +138,12 @@ class Ledger:
             elif twins:
                 left.remove(twins[0])
                 misplaced += 1
+            elif not carried.value.strip():
+                continue  # a placeholder: the thought itself is missing
             elif known := self._by_value.get(carried.value):
                 ours = any(e.marker == marker for e in known)
                 misplaced, foreign = misplaced + ours, foreign + (not ours)
-            elif carried.value.strip():
+            else:
                 unknown += 1
         altered = min(unknown, len(left))
         return Audit(
