@@ -143,75 +143,93 @@ class _Resolver:
             _candidates(turn, keys, found) if keys is not None else None
             for turn, keys in zip(path.turns, path.keys, strict=True)
         ]
+        self.matches: list[Match | None] = [None] * len(self.positions)
         self.after: Memory | None = None  # the nearest later turn that is certain
         self.used: set[str] = set()  # a turn stands in a path only once
+        self.sessions: set[str] = set()  # of the turns that are certain
 
     def run(self) -> list[Match | None]:
-        matches: list[Match | None] = [None] * len(self.positions)
+        self._pass(self._surely)
+        self.sessions = {m.memory.session for m in self.matches if m and m.memory}
+        self._pass(self._weakly)
+        return self.matches
+
+    def _pass(self, choose: Callable[[int, _Candidates], Match]) -> None:
+        self.after = None
         for index in range(len(self.positions) - 1, -1, -1):
             if (here := self.positions[index]) is None:
                 continue
-            match = matches[index] = self._choose(index, here)
+            match = self.matches[index]
+            if match is None or (match.memory is None and match.reason != "ambiguous"):
+                match = self.matches[index] = self._lineage(here) or choose(index, here)
             if match.memory is not None:
                 self.after = match.memory
                 self.used.add(match.memory.turn)
-        return matches
 
-    def _choose(self, index: int, here: _Candidates) -> Match:
-        after = self.after
-        if after is not None and after.parent in here.memories:
-            return Match(here.memories[after.parent], here.rungs[after.parent], "lineage")
+    def _lineage(self, here: _Candidates) -> Match | None:
+        """The turn before a certain one is its parent."""
+        parent = self.after.parent if self.after is not None else ""
+        if parent not in here.memories:
+            return None
+        return Match(here.memories[parent], here.rungs[parent], "lineage")
+
+    def _surely(self, index: int, here: _Candidates) -> Match:
+        """Everything before it is the same, or the client brought what only this turn had."""
         for rung in (Rung.CHAIN, Rung.SEAL):
             if tied := self._narrow(here.on(rung), index):
                 if len(tied) > 1 and not _equal(tied):
                     return Match(None, rung, "ambiguous")
                 return Match(tied[0], rung)
-        return self._weakly(index, here)
+        return Match(None, Rung.NONE, "unknown")
 
     def _weakly(self, index: int, here: _Candidates) -> Match:
-        """The same neighbours or the same words: only with corroboration, and from one session."""
-        weak = [*here.on(Rung.NEAR), *here.on(Rung.ALONE)]
-        likely = [m for m in weak if self._corroborated(m, here.rungs[m.turn], index)]
-        if not likely:
-            return Match(None, Rung.NONE, "uncorroborated" if weak else "unknown")
-        tied = self._narrow(likely, index)
-        if len({memory.session for memory in tied}) == 1:
-            best = here.rungs[tied[0].turn]  # near ones come first
-            tied = [memory for memory in tied if here.rungs[memory.turn] is best]
+        """The same neighbours or the same words: only with corroboration, and without a rival."""
+        near, alone = (
+            [memory for memory in here.on(rung) if memory.turn not in self.used]
+            for rung in (Rung.NEAR, Rung.ALONE)
+        )
+        named = [memory for memory in (*near, *alone) if self._named(memory, index)]
+        tied = self._narrow(named or near, index)
+        if not tied:
+            return Match(None, Rung.NONE, "uncorroborated" if alone else "unknown")
+        rung = here.rungs[tied[0].turn]
         if len(tied) > 1 and not _equal(tied):
-            return Match(None, here.rungs[tied[0].turn], "ambiguous")
-        return Match(tied[0], here.rungs[tied[0].turn])
+            return Match(None, rung, "ambiguous")
+        if not named and not self._corroborated(tied[0], index):
+            return Match(None, Rung.NONE, "uncorroborated")
+        return Match(tied[0], rung)
 
     def _narrow(self, tied: list[Memory], index: int) -> list[Memory]:
         """Break ties by what proves nothing alone; a test that nobody passes does not count."""
         tied = [memory for memory in tied if memory.turn not in self.used]
         if len(tied) < 2:
             return tied
-        ids, hints, after = self._ids(index), set(self.path.hints), self.after
+        ids, hints = self._ids(index), set(self.path.hints)
         said = memories.words(self.path.turns[index])
         tests: tuple[Callable[[Memory], bool], ...] = (
             lambda m: any(ids) and m.calls == ids,
             lambda m: not hints.isdisjoint(m.hints),
-            lambda m: after is not None and m.session == after.session,
             lambda m: bool(said) and m.words == said,
         )
         for test in tests:
             tied = [memory for memory in tied if test(memory)] or tied
         return tied
 
-    def _corroborated(self, memory: Memory, rung: Rung, index: int) -> bool:
-        """Whether something besides the words says that it is this conversation."""
+    def _corroborated(self, memory: Memory, index: int) -> bool:
+        """Whether another turn of the path says that it is this conversation."""
+        if self.sessions:
+            return memory.session in self.sessions
+        if self.after is not None:
+            return memory.session == self.after.session
+        before = next((p for p in reversed(self.positions[:index]) if p is not None), None)
+        return before is not None and before.rungs.get(memory.parent) is Rung.NEAR
+
+    def _named(self, memory: Memory, index: int) -> bool:
+        """Whether the client names the conversation or the turn, by hint or by a telling id."""
         if not set(self.path.hints).isdisjoint(memory.hints):
             return True
-        if self.after is not None and memory.session == self.after.session:
-            return True
         ids = self._ids(index)
-        if memory.calls == ids and any(telling(id) for id in ids):
-            return True
-        before = next((p for p in reversed(self.positions[:index]) if p is not None), None)
-        if rung is not Rung.NEAR or before is None:
-            return False
-        return before.rungs.get(memory.parent) in (Rung.CHAIN, Rung.NEAR)
+        return memory.calls == ids and any(telling(id) for id in ids)
 
     def _ids(self, index: int) -> tuple[str, ...]:
         return tuple(call.id for call in self.path.turns[index].calls)

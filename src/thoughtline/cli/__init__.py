@@ -16,7 +16,7 @@ COMMANDS = {
 class Commands(click.Group):
     """A group that imports a command only when it is needed: `--help` stays instant."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order people meet them."""
         return list(COMMANDS)
 
