@@ -17,6 +17,10 @@ from msgspec import Struct
 from thoughtline.events import Draft, Event
 from thoughtline.memories import Memory
 
+CANDIDATES = 32
+"""How many memories `find` gives for one name. A short answer ("Done.") is filed under the same
+name again and again; past this many, the older ones would only make a look-up slow."""
+
 
 class Batch(Struct, frozen=True, kw_only=True):
     """What is written in one transaction: all of it or nothing."""
@@ -43,7 +47,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     turns: int = 0
     thoughts: int = 0
     chars: int = 0  # of the thoughts, as stored
-    oldest: float | None = None
+    oldest: float | None = None  # time of the first event, and of the last
     newest: float | None = None
     by_provider: dict[str, Tally] = {}
     by_model: dict[str, Tally] = {}
@@ -73,9 +77,12 @@ class Store(Protocol):
         """Events of a session with a seq above `after`, in order; unknown sessions are empty."""
 
     async def find(self, tenant: str, names: Sequence[bytes]) -> Mapping[bytes, Sequence[Memory]]:
-        """Memories filed under each name, newest first, thoughts included. One batch.
+        """Memories filed under each name, the last filed first, thoughts included. One batch.
 
         Names that nothing is filed under are left out. A hit slides the session's retention.
+        Thoughts come from the log: they are the turn's reasoning events, in order, or none when
+        one of them cannot be read. What the tenant's log says about refusals is applied. At most
+        `CANDIDATES` memories a name; a turn that is filed again replaces its older memory.
         """
 
     def watch(
