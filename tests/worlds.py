@@ -82,15 +82,17 @@ class World:
         outcomes: dict[int, Outcome] | None = None,
         skipped: dict[int, dict[str, str]] | None = None,
         think: bool = True,
+        targets: dict[int, Target] | None = None,
     ) -> list[Turn]:
         """Remember a conversation; gives it back as lived, thoughts included."""
-        to = to or target()
+        first = to or target()
         self.count += 1
         session = session or f"s{self.count}"
         trail = keys.Trail()
         lived: list[Turn] = []
         for number, (heard, spoken) in enumerate(turns):
             text = f"{session}.{number}"
+            to = (targets or {}).get(number, first)
             sealed = to.origin.dialect != "chat"
             had = [p for p in spoken if isinstance(p, Thought)]
             made = [] if had or not think else [thought(text, to.origin, seal=f"seal-{text}" if sealed else "")]

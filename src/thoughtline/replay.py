@@ -165,7 +165,7 @@ class _Restorer:
         placed, reasons = sendable(turn, memory, self.target, self._prefix(index))
         sticky = self.before.get(self._chain(index))
         if late or (sticky is not None and (self.policy.prefix or not echo)):
-            placed, reasons = [], [sticky or "left out before"]
+            placed, reasons = [], [sticky] if sticky else reasons or ["before a gap"]
         if placed and need is not Need.REQUIRED and self._over_limit(index):
             placed, reasons = [], ["over the limit"]
         if placed:
