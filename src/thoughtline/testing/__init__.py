@@ -4,6 +4,7 @@
 loopback port for the length of a `with` block. See `thoughtline.testing.sims`.
 """
 
+from thoughtline.testing.frozen import FrozenClock
 from thoughtline.testing.sims import PROVIDERS, simulator
 from thoughtline.testing.sims.base import (
     Audit,
@@ -28,6 +29,7 @@ __all__ = [
     "Audit",
     "Emission",
     "Fault",
+    "FrozenClock",
     "Pace",
     "Piece",
     "Record",
