@@ -8,20 +8,19 @@ of them are read, and patched under whichever one is asked for. Streams are read
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Raw
+
 from thoughtline import splice
 from thoughtline.clock import Clock
 from thoughtline.dialects import chat_patch
 from thoughtline.dialects.base import Reader, Request, Revision, Tool
-from thoughtline.dialects.chat_patch import MEMBERS
+from thoughtline.dialects.chat_message import MEMBERS, output
 from thoughtline.dialects.chat_reader import ChatReader
+from thoughtline.dialects.chat_whole import ChatBody
 from thoughtline.dialects.content import blob, hints, joined, texts
-from thoughtline.dialects.inline import inner, split
-from thoughtline.dialects.thoughts import thought
 from thoughtline.errors import Unreadable
-from thoughtline.parts import Call, Carrier, Origin, Part, Result, Text, Thought
+from thoughtline.parts import Blob, Call, Carrier, Origin, Part, Result, Text, Thought
 from thoughtline.turns import Turn
-
-_SYSTEM = frozenset({"system", "developer"})
 
 
 class Chat:
@@ -33,20 +32,10 @@ class Chat:
         document = splice.loads(body)
         if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
             raise Unreadable("expected a JSON object with a list under `messages`")
-        turns: list[Turn] = []
-        anchors: list[int] = []
-        heard: list[Part] = []
-        for index, message in enumerate(document["messages"]):
-            role = message.get("role") if isinstance(message, dict) else None
-            if role == "assistant":
-                turns.append(Turn(input=tuple(heard), output=tuple(_output(message))))
-                anchors.append(index)
-                heard = []
-            elif role not in _SYSTEM:
-                heard += _input(message, role)
-        if heard:
-            turns.append(Turn(input=tuple(heard)))
-            anchors.append(-1)
+        try:
+            turns, anchors = _turns(document["messages"])
+        except RecursionError:
+            raise Unreadable("nested too deeply to be read") from None
         model = document.get("model")
         return Request(
             body=body,
@@ -93,7 +82,8 @@ class Chat:
         return ()
 
     def reader(self, *, stream: bool, clock: Clock, origin: Origin, sent: int) -> Reader:
-        return ChatReader(stream=stream, clock=clock, origin=origin, sent=sent)
+        made = ChatReader if stream else ChatBody
+        return made(clock=clock, origin=origin, sent=sent)
 
     def error(self, status: int, message: str, *, code: str = "") -> bytes:
         kind = "invalid_request_error" if status < 500 else "api_error"
@@ -107,56 +97,23 @@ class Chat:
 # -- reading -------------------------------------------------------------------------------------
 
 
-def _output(message: dict[str, Any]) -> list[Part]:
-    parts: list[Part] = []
-    for carrier in MEMBERS:
-        value = message.get(carrier)
-        if value is not None:
-            parts.append(thought(carrier, value))
-    parts += _content(message.get("content"))
-    calls = message.get("tool_calls")
-    if isinstance(calls, list):
-        for call in calls:
-            parts += _call(call)
-    if isinstance(legacy := message.get("function_call"), dict):
-        parts += _call({"function": legacy})
-    return parts
-
-
-def _content(content: Any) -> list[Part]:
-    if isinstance(content, str):
-        inline, rest = split(content)
-        parts: list[Part] = [thought(Carrier.THINK, inline, text=inner(inline))] if inline else []
-        return [*parts, Text(text=rest)] if rest else parts
-    if not isinstance(content, list):
-        return [] if content is None else [blob("unknown", content)]
-    return [part for element in content for part in _element(element)]
-
-
-def _element(element: Any) -> list[Part]:
-    if isinstance(element, dict):
-        if element.get("type") == "thinking":
-            return [thought(Carrier.CHUNK, element)]
-        if isinstance(element.get("text"), str):
-            return _content(element["text"])
-        return [blob(str(element.get("type", "unknown")), element)]
-    return _content(element) if isinstance(element, str) else [blob("unknown", element)]
-
-
-def _call(call: Any) -> list[Part]:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict):
-        return [blob("unknown", call)]
-    name, arguments, id = function.get("name"), function.get("arguments"), call.get("id")
-    if not isinstance(arguments, str):
-        arguments = splice.dumps(arguments).decode() if arguments is not None else ""
-    made = Call(
-        name=name if isinstance(name, str) else "",
-        arguments=arguments,
-        id=id if isinstance(id, str) else "",
-    )
-    extra = call.get("extra_content")
-    return [thought(Carrier.EXTRA_CONTENT, extra), made] if extra is not None else [made]
+def _turns(messages: list[Any]) -> tuple[list[Turn], list[int]]:
+    """The path of turns, and for each the position of its output (-1: there is none yet)."""
+    turns: list[Turn] = []
+    anchors: list[int] = []
+    heard: list[Part] = []
+    for index, message in enumerate(messages):
+        role = message.get("role") if isinstance(message, dict) else None
+        if role == "assistant":
+            turns.append(Turn(input=tuple(heard), output=tuple(output(message))))
+            anchors.append(index)
+            heard = []
+        elif role not in ("system", "developer"):
+            heard += _input(message, role)
+    if heard:
+        turns.append(Turn(input=tuple(heard)))
+        anchors.append(-1)
+    return turns, anchors
 
 
 def _input(message: Any, role: Any) -> list[Part]:
@@ -176,13 +133,20 @@ def _input(message: Any, role: Any) -> list[Part]:
 
 def _thinking(document: dict[str, Any]) -> bool | None:
     """Whether the client switched thinking on or off, in any of the spellings in use."""
-    switch = document.get("thinking")
-    if isinstance(switch, dict) and isinstance(switch.get("type"), str):
-        return bool(switch["type"] != "disabled")
-    if isinstance(document.get("enable_thinking"), bool):
-        return bool(document["enable_thinking"])
-    effort = document.get("reasoning_effort")
-    return bool(effort != "none") if isinstance(effort, str) else None
+    template = document.get("chat_template_kwargs")
+    for holder in (document, template if isinstance(template, dict) else {}):
+        for key in ("thinking", "enable_thinking", "think"):
+            switch = holder.get(key)
+            if isinstance(switch, bool):
+                return switch
+            if isinstance(switch, dict) and isinstance(switch.get("type"), str):
+                return bool(switch["type"] != "disabled")
+    reasoning = document.get("reasoning")
+    reasoning = reasoning if isinstance(reasoning, dict) else {}
+    if isinstance(reasoning.get("enabled"), bool):
+        return bool(reasoning["enabled"])
+    effort = document.get("reasoning_effort", reasoning.get("effort"))
+    return effort != "none" if isinstance(effort, str) else None
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -190,14 +154,16 @@ def _thinking(document: dict[str, Any]) -> bool | None:
 
 def _written_input(parts: Sequence[Part]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
-    said: list[str] = []
+    said: list[Any] = []
     for part in parts:
         if isinstance(part, Result):
             messages.append({"role": "tool", "tool_call_id": part.call, "content": part.content})
         elif isinstance(part, Text):
             said.append(part.text)
+        elif isinstance(part, Blob) and part.raw:
+            said.append(Raw(part.raw))
     if said:
-        messages.append({"role": "user", "content": "".join(said)})
+        messages.append({"role": "user", "content": _written_content(said)})
     return messages
 
 
@@ -205,23 +171,25 @@ def _written_output(parts: Sequence[Part]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": None}
     content: list[Any] = []
     calls: list[dict[str, Any]] = []
-    extra: Any = None
+    riding: dict[str, Any] = {}
     for part in parts:
         if isinstance(part, Thought):
-            value = splice.loads(part.raw.encode())
             if part.carrier in MEMBERS:
-                message[part.carrier] = value
+                message[part.carrier] = Raw(part.raw)
             elif part.carrier is Carrier.EXTRA_CONTENT:
-                extra = value
-            else:
-                content.append(value)
+                riding = {"extra_content": Raw(part.raw)}
+            elif part.carrier is Carrier.THINK:
+                content.append(splice.loads(part.raw.encode()))
+            elif part.carrier is Carrier.CHUNK:
+                content.append(Raw(part.raw))
         elif isinstance(part, Text):
             content.append(part.text)
+        elif isinstance(part, Blob) and part.raw:
+            content.append(Raw(part.raw))
         elif isinstance(part, Call):
             function = {"name": part.name, "arguments": part.arguments}
-            call = {"id": part.id, "type": "function", "function": function}
-            calls.append(call if extra is None else call | {"extra_content": extra})
-            extra = None
+            calls.append({"id": part.id, "type": "function", "function": function} | riding)
+            riding = {}
     if content:
         message["content"] = _written_content(content)
     if calls:
@@ -230,6 +198,7 @@ def _written_output(parts: Sequence[Part]) -> dict[str, Any]:
 
 
 def _written_content(pieces: list[Any]) -> Any:
+    """A string where that is enough, else a list of parts."""
     if all(isinstance(piece, str) for piece in pieces):
         return "".join(pieces)
     return [{"type": "text", "text": p} if isinstance(p, str) else p for p in pieces]

@@ -6,22 +6,16 @@ revision; equal ones keep their bytes.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from thoughtline import splice
 from thoughtline.dialects import fields as top_level
 from thoughtline.dialects.base import Placed, Request, Revision
-from thoughtline.dialects.inline import split
+from thoughtline.dialects.chat_message import MEMBERS, called, is_chunk, text_of
+from thoughtline.dialects.inline import join, split
+from thoughtline.dialects.thoughts import same
 from thoughtline.parts import Carrier
 from thoughtline.splice import Edit, Span
-
-MEMBERS = (
-    Carrier.REASONING_CONTENT,
-    Carrier.REASONING,
-    Carrier.REASONING_DETAILS,
-    Carrier.REASONING_TEXT,
-    Carrier.REASONING_OPAQUE,
-)
-"""Carriers that are members of the message itself, under their own names."""
 
 
 def patch(
@@ -33,108 +27,140 @@ def patch(
     body = request.body
     top = splice.members(body)
     edits = top_level.edits(body, top, fields)
-    if revisions:
-        messages = splice.elements(body, top["messages"])
-        for revision in revisions:
-            edits += _message(body, messages[request.anchors[revision.turn]], revision.thoughts)
+    messages = splice.elements(body, top["messages"]) if revisions else []
+    for revision in revisions:
+        anchor = request.anchors[revision.turn]
+        if anchor >= 0:
+            edits += _message(body, messages[anchor], revision.thoughts)
     return splice.apply(body, edits)
 
 
 def _message(body: bytes, span: Span, thoughts: Sequence[Placed]) -> list[Edit]:
     has = splice.members(body, span)
-    wanted = {p.carrier: p.raw for p in thoughts if p.carrier in MEMBERS}
-    gone = [has[key] for key in MEMBERS if key in has and key not in wanted]
-    edits = splice.cut(gone, has.values())
-    for key, raw in wanted.items():
-        if key not in has or not _same(body, has[key], raw):
-            edits.append(splice.put(span, key, raw.encode(), has))
-    return edits + _content(body, span, has, thoughts) + _calls(body, has, thoughts)
+    changes: dict[str, bytes | None] = dict.fromkeys(MEMBERS)
+    for placed in thoughts:
+        if placed.carrier in MEMBERS:
+            changes[placed.carrier] = placed.raw.encode()
+    for key in MEMBERS:
+        if (raw := changes[key]) is not None and key in has and _same(_at(body, has[key]), raw):
+            del changes[key]
+    content = _content(_at(body, has["content"]) if "content" in has else b"null", thoughts)
+    if content is not None:
+        changes["content"] = content
+    return splice.revise(span, has, changes) + _calls(body, has.get("tool_calls"), thoughts)
 
 
-def _same(body: bytes, span: Span, raw: str) -> bool:
-    there = body[span.value : span.end]
-    return there == raw.encode() or splice.loads(there) == splice.loads(raw.encode())
+def _at(body: bytes, span: Span) -> bytes:
+    return body[span.value : span.end]
 
 
-def _content(
-    body: bytes, span: Span, has: dict[str, Span], thoughts: Sequence[Placed]
-) -> list[Edit]:
+def _same(there: bytes, raw: bytes) -> bool:
+    return there == raw or same(there.decode(), raw.decode())
+
+
+# -- inside the content --------------------------------------------------------------------------
+
+
+def _content(there: bytes, thoughts: Sequence[Placed]) -> bytes | None:
+    """The new content, or None where it is right as it is."""
     inline = "".join(splice.loads(p.raw.encode()) for p in thoughts if p.carrier is Carrier.THINK)
     chunks = [p for p in thoughts if p.carrier is Carrier.CHUNK]
-    place = has.get("content")
-    there = body[place.value : place.end] if place else b"null"
-    if there[:1] == b"[" and place:
-        return _list(body, place, inline, chunks)
-    text = splice.loads(there)
-    if text is not None and not isinstance(text, str):
-        return []
-    had, rest = split(text or "")
+    value = splice.loads(there)
+    if isinstance(value, list):
+        return _list(there, value, inline, chunks)
+    if value is not None and not isinstance(value, str):
+        return None  # nothing that a thought could stand in
+    text = value or ""
     if chunks:
+        said = [_element(_inlined(there, text, inline))] if text else []
         before = [p.raw.encode() for p in chunks if p.place.kind == "text"]
         behind = [p.raw.encode() for p in chunks if p.place.kind != "text"]
-        if rest:
-            before.append(b'{"type":"text","text":' + splice.dumps(rest) + b"}")
-        pieces = b",".join(before + behind)
-        return [splice.put(span, "content", b"[" + pieces + b"]", has)]
+        return b"[" + b",".join(before + said + behind) + b"]"
+    if split(text)[0] == inline:
+        return None
+    return _inlined(there, text, inline)
+
+
+def _inlined(there: bytes, text: str, inline: str) -> bytes:
+    """A text's JSON with just this thought in front; the rest keeps its spelling if it can."""
+    had, rest = split(text)
     if had == inline:
-        return []
-    return [splice.put(span, "content", splice.dumps(inline + rest), has)]
+        return there
+    if inline and not had and rest and not rest[0].isspace():
+        return splice.dumps(inline)[:-1] + there[1:]
+    return splice.dumps(join(inline, rest))
 
 
-def _list(body: bytes, place: Span, inline: str, chunks: Sequence[Placed]) -> list[Edit]:
+def _element(text: bytes) -> bytes:
+    return b'{"type":"text","text":' + text + b"}"
+
+
+def _list(there: bytes, values: list[Any], inline: str, chunks: Sequence[Placed]) -> bytes | None:
     """A content list: chunks stand before the text they led to, inline thought inside the first."""
-    values = splice.loads(body[place.value : place.end])
-    spans = splice.elements(body, place)
-    kept: list[bytes] = []
-    texts = 0
-    changed = False
-    waiting = list(chunks)
-    for value, span in zip(values, spans, strict=True):
-        raw = body[span.value : span.end]
-        text = value.get("text") if isinstance(value, dict) else None
-        if isinstance(value, dict) and value.get("type") == "thinking":
-            if waiting and _same(body, span, waiting[0].raw):
+    spans = splice.elements(there, Span(0, 0, len(there)))
+    texts = [text_of(value) for value in values]
+    last = sum(bool(text and split(text)[1]) for text in texts) - 1
+    # A text that is no longer there is part of the last one.
+    waiting = [(p.raw.encode(), _slot(p, last)) for p in chunks]
+    made: list[bytes] = []
+    nth = 0
+    for value, text, span in zip(values, texts, spans, strict=True):
+        old = _at(there, span)
+        if is_chunk(value):
+            if waiting and _same(old, waiting[0][0]):
+                made.append(old)
                 waiting.pop(0)
-                kept.append(raw)
-            else:
-                changed = True
             continue
-        if isinstance(text, str):
-            while waiting and waiting[0].place.kind == "text" and waiting[0].place.nth <= texts:
-                kept.append(waiting.pop(0).raw.encode())
-                changed = True
-            had, rest = split(text)
-            wish = inline if texts == 0 else ""
-            if had != wish:
-                raw = splice.dumps(value | {"text": wish + rest})
-                changed = True
-            texts += 1
-        kept.append(raw)
-    if inline and not texts:
-        kept.insert(0, splice.dumps({"type": "text", "text": inline}))
-        changed = True
-    if waiting:
-        kept += [p.raw.encode() for p in waiting]
-        changed = True
-    if not changed:
-        return []
-    return [(place.value, place.end, b"[" + b",".join(kept) + b"]")]
+        if text is not None and split(text)[1]:
+            while waiting and waiting[0][1] <= nth:
+                made.append(waiting.pop(0)[0])
+            nth += 1
+        if text is not None:
+            old, inline = _said(old, value, text, inline), ""
+        made.append(old)
+    if inline:
+        made.insert(0, _element(splice.dumps(inline)))
+    made += [raw for raw, _ in waiting]
+    if made == [_at(there, span) for span in spans]:
+        return None
+    return b"[" + b",".join(made) + b"]"
 
 
-def _calls(body: bytes, has: dict[str, Span], thoughts: Sequence[Placed]) -> list[Edit]:
-    riding = {p.place.nth: p.raw for p in thoughts if p.carrier is Carrier.EXTRA_CONTENT}
-    place = has.get("tool_calls")
+def _slot(placed: Placed, last: int) -> int:
+    """The number of the text that a chunk stands before; one more than the last is the end."""
+    return min(placed.place.nth, last) if placed.place.kind == "text" else last + 1
+
+
+def _said(old: bytes, value: Any, text: str, inline: str) -> bytes:
+    """An element that is text, with just this thought in front of it."""
+    if isinstance(value, str):
+        return _inlined(old, text, inline)
+    has = splice.members(old)
+    edit = splice.put(
+        Span(0, 0, len(old)), "text", _inlined(_at(old, has["text"]), text, inline), has
+    )
+    return splice.apply(old, [edit])
+
+
+# -- on the calls --------------------------------------------------------------------------------
+
+
+def _calls(body: bytes, place: Span | None, thoughts: Sequence[Placed]) -> list[Edit]:
     if place is None or body[place.value : place.value + 1] != b"[":
         return []
+    riding = {
+        p.place.nth: p.raw.encode()
+        for p in thoughts
+        if p.carrier is Carrier.EXTRA_CONTENT and p.place.kind == "call"
+    }
     edits: list[Edit] = []
-    for index, span in enumerate(splice.elements(body, place)):
-        if body[span.value : span.value + 1] != b"{":
+    nth = 0
+    for span in splice.elements(body, place):
+        if called(splice.loads(_at(body, span))) is None:
             continue
-        members = splice.members(body, span)
-        raw = riding.get(index)
-        old = members.get("extra_content")
-        if raw is None and old:
-            edits += splice.cut([old], members.values())
-        elif raw is not None and not (old and _same(body, old, raw)):
-            edits.append(splice.put(span, "extra_content", raw.encode(), members))
+        has = splice.members(body, span)
+        raw, old = riding.get(nth), has.get("extra_content")
+        if raw is None or old is None or not _same(_at(body, old), raw):
+            edits += splice.revise(span, has, {"extra_content": raw})
+        nth += 1
     return edits

@@ -1,8 +1,9 @@
-"""Chat Completions output, streamed or whole, as events.
+"""A streamed Chat Completions response, as events.
 
 The typed structs below name only what is looked at; everything in them may be of any type, since
-bad output of a provider must not break a stream that is passing through. Thoughts of all keys are
-gathered piece by piece and told at the end, in the order their first piece came.
+bad output of a provider must not break a stream that is passing through. Deltas are told at once.
+What they add up to is told at the end, in the order in which a message has it: the thoughts beside
+the content, the content with the thoughts inside it, the calls with what rides on them.
 """
 
 import json
@@ -10,14 +11,14 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from thoughtline import splice
 from thoughtline.clock import Clock
 from thoughtline.dialects import inline
-from thoughtline.dialects.chat_patch import MEMBERS
-from thoughtline.dialects.details import merge
-from thoughtline.dialects.recorder import Recorder, Stopwatch
+from thoughtline.dialects.chat_message import is_chunk, text_of
+from thoughtline.dialects.chat_pieces import Growing, GrowingCall, readable
+from thoughtline.dialects.chat_recorder import ChatRecorder
+from thoughtline.dialects.halves import join, mend
+from thoughtline.dialects.recorder import Stopwatch
 from thoughtline.dialects.sse import Splitter
 from thoughtline.dialects.thoughts import thought
 from thoughtline.errors import Unreadable
@@ -30,7 +31,6 @@ from thoughtline.events import (
     TextDelta,
     ToolCall,
     ToolCallDelta,
-    Usage,
 )
 from thoughtline.parts import Call, Carrier, Origin, Text
 
@@ -50,6 +50,7 @@ class _Choice(Struct, gc=False):
     delta: _Delta | None = None
     index: Any = 0
     finish_reason: Any = None
+    usage: Any = None
 
 
 class _Chunk(Struct, gc=False):
@@ -63,109 +64,80 @@ class _Chunk(Struct, gc=False):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class _Piece:
-    """One text, call or thought while it arrives."""
+class ChatReader(ChatRecorder):
+    """Reads one streamed response."""
 
-    __slots__ = ("call", "carrier", "kind", "pieces", "rides", "watch")
-
-    def __init__(self, kind: str, carrier: Carrier | None = None) -> None:
-        self.kind = kind  # "thought", "text", "chunk" or "call"
-        self.carrier = carrier
-        self.pieces: list[Any] = []
-        self.watch: Stopwatch | None = None
-        self.call: dict[str, str] = {}
-        self.rides: Any = None  # what rides on a call (extra_content)
-
-
-class ChatReader(Recorder):
-    """Reads one Chat Completions response."""
-
-    def __init__(self, *, stream: bool, clock: Clock, origin: Origin, sent: int) -> None:
+    def __init__(self, *, clock: Clock, origin: Origin, sent: int) -> None:
         super().__init__(clock=clock, origin=origin, sent=sent)
-        self._splitter = Splitter() if stream else None
-        self._body: list[bytes] = []
-        self._pieces: dict[Any, _Piece] = {}  # in order of arrival
+        self._splitter = Splitter()
+        self._members: dict[Carrier, Growing] = {}  # in order of arrival, as all of these
+        self._content: list[Growing] = []
+        self._text: Growing | None = None  # the last of the content, while that is a text
         self._inline = inline.Inline()
-        self._thinking: _Piece | None = None  # the thought that is growing now
-        self._raws: dict[str, str] = {}  # exact JSON text of members, for whole bodies
+        self._calls: list[GrowingCall] = []
+        self._open: dict[int, GrowingCall] = {}  # by index: the call that is growing
+        self._thinking = False  # whether a thought is growing
+        self._voice: Carrier | None = None  # the one that is shown, where a text comes twice
 
     def feed(self, data: bytes) -> list[Happening]:
-        if self._splitter is None:
-            self._body.append(data)
-            return []
-        self.tick()
         told: list[Happening] = []
-        for event in self._splitter.feed(data):
-            self._event(event.data, told)
+        if not self._ended:
+            self.now = self.clock.mono()
+            self._read(self._splitter.feed_data(data), told)
         return told
 
     def close(self, *, reason: str = "") -> list[Happening]:
+        if self._ended:
+            return []
         self.tick()
         told: list[Happening] = []
-        if self._splitter is None:
-            self._whole(b"".join(self._body), told)
-            self._body = []
-        else:
-            for event in self._splitter.finish():
-                self._event(event.data, told)
-        if self._ended:
-            return told
+        self._read([event.data for event in self._splitter.finish()], told)
+        self._flush(told)
         return told + self._settled() + self.ending(reason)
+
+    def finish(self, reason: Any) -> None:
+        super().finish(reason)
+        self._rest()
 
     # -- one chunk -------------------------------------------------------------------------------
 
-    def _event(self, data: bytes, told: list[Happening]) -> None:
-        if data == b"[DONE]":
-            self.done = True
-            return
-        try:
-            chunk = _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            self._odd(data, told)
-        else:
-            self._take(chunk, told)
+    def _read(self, events: list[bytes], told: list[Happening]) -> None:
+        for data in events:
+            try:
+                chunk = _decode(data)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                self._odd(data, told)
+            else:
+                self._take(chunk, told)
 
     def _odd(self, data: bytes, told: list[Happening]) -> None:
-        """A chunk that the strict decoder refuses: half an emoji, or types nobody expects."""
+        """The end, or a chunk that the strict decoder refuses: half an emoji, unexpected types."""
+        if data.strip() == b"[DONE]":
+            self.finish(None)
+            return
         try:
-            document = json.loads(data)
-            chunk = msgspec.convert(document, _Chunk)
+            document = json.loads(data.decode("utf-8", "replace"), strict=False)
         except (ValueError, RecursionError):
             return
-        start = len(told)
-        self._take(chunk, told)
-        told[start:] = [_showable(happening) for happening in told[start:]]
+        if isinstance(document, dict):
+            shown: list[Happening] = []
+            self._take(_loose(document), shown)
+            told += [type(delta)(*map(mend, msgspec.structs.astuple(delta))) for delta in shown]
 
     def _take(self, chunk: _Chunk, told: list[Happening]) -> None:
-        if chunk.usage is not None or chunk.error is not None or not self.model:
-            self._about(chunk)
+        if chunk.usage is not None or chunk.error is not None or not (self.model and self.response):
+            self.about(id=chunk.id, model=chunk.model, usage=chunk.usage, error=chunk.error)
         for choice in chunk.choices or ():
-            if choice.index in (0, None):
-                if choice.delta is not None:
-                    self._delta(choice.delta, told)
-                if choice.finish_reason is not None:
-                    self._finish(choice.finish_reason)
-
-    def _about(self, chunk: _Chunk) -> None:
-        if isinstance(chunk.model, str) and chunk.model:
-            self.model = chunk.model
-        if isinstance(chunk.id, str) and chunk.id:
-            self.response = chunk.id
-        if isinstance(chunk.usage, dict):
-            self.usage = usage(chunk.usage)
-        if chunk.error is not None:
-            self.outcome = Outcome.FAILED
-            self.reason = _message(chunk.error)
-
-    def _finish(self, reason: Any) -> None:
-        self.done = True
-        self._rest()
-        if reason == "length" and self.outcome is None:
-            self.outcome, self.reason = Outcome.CAPPED, "length"
+            if choice.index:
+                continue  # one of several answers: only the first is the turn's
+            if choice.delta is not None:
+                self._delta(choice.delta, told)
+            if choice.usage is not None:
+                self.about(id=None, model=None, usage=choice.usage, error=None)
+            if choice.finish_reason is not None:
+                self.finish(choice.finish_reason)
 
     def _delta(self, delta: _Delta, told: list[Happening]) -> None:
-        if (content := delta.content) is not None and content != "":
-            self._content(content, told)
         if delta.reasoning_content is not None:
             self._think(Carrier.REASONING_CONTENT, delta.reasoning_content, told)
         if delta.reasoning is not None:
@@ -176,264 +148,198 @@ class ChatReader(Recorder):
             self._think(Carrier.REASONING_TEXT, delta.reasoning_text, told)
         if delta.reasoning_opaque is not None:
             self._think(Carrier.REASONING_OPAQUE, delta.reasoning_opaque, told)
+        if delta.content is not None:
+            self._say(delta.content, told)
         if delta.tool_calls is not None:
-            self._calls(delta.tool_calls, told)
+            self._call(delta.tool_calls, told)
         if delta.function_call is not None:
-            self._calls([{"index": 0, "function": delta.function_call}], told)
+            self._call([{"index": 0, "function": delta.function_call}], told)
 
     # -- thoughts, text, calls -------------------------------------------------------------------
 
-    def _piece(self, key: Any, kind: str, carrier: Carrier | None = None) -> _Piece:
-        piece = self._pieces.get(key)
-        if piece is None:
-            piece = self._pieces[key] = _Piece(kind, carrier)
-            if kind == "thought":
-                piece.watch = self.watch()
-        return piece
-
     def _think(self, carrier: Carrier, value: Any, told: list[Happening]) -> None:
-        piece = self._pieces.get(carrier) or self._piece(carrier, "thought", carrier)
-        piece.pieces.append(value)
-        if not value or carrier is Carrier.REASONING_OPAQUE:
-            return
-        piece.watch.touch(self.now)  # type: ignore[union-attr]
-        self._thinking = piece
-        if type(value) is str:
-            first = next(iter(self._pieces.values()))
-            if first is piece or first.kind != "thought" or not first.pieces[-1]:
+        growing = self._members.get(carrier)
+        if growing is None:
+            growing = self._members[carrier] = Growing(carrier, self.watch())
+            self._thinking = True
+        elif not value:
+            return  # an empty value says that the key is there; once is enough
+        growing.pieces.append(value)
+        if value:
+            self._grow(growing.watch)
+            if carrier is self._voice and type(value) is str:
                 told.append(ReasoningDelta(value))
-        elif carrier is Carrier.REASONING_DETAILS and Carrier.REASONING not in self._pieces:
-            text = "".join(_readable(detail) for detail in value) if type(value) is list else ""
+            else:
+                self._show(carrier, value, told)
+
+    def _grow(self, watch: Stopwatch) -> None:
+        watch.touch(self.now)
+        self._thinking = True
+
+    def _show(self, carrier: Carrier, value: Any, told: list[Happening]) -> None:
+        """Tell the live text of the first thought that has one; the others repeat it."""
+        if carrier is self._voice or (self._voice is None and carrier is not _OPAQUE):
+            text = value if type(value) is str else readable(value)
             if text:
+                self._voice = carrier
                 told.append(ReasoningDelta(text))
 
     def _rest(self) -> None:
-        """Something else began: the thought that was growing is complete, as far as we know."""
-        if self._thinking is not None and self._thinking.watch is not None:
-            self._thinking.watch.closed = self.now
-            self._thinking = None
+        """Something else began: the thoughts that were growing are complete, as far as we know."""
+        if self._thinking:
+            self._thinking = False
+            for growing in (*self._members.values(), *self._content):
+                if growing.watch.closed is None:
+                    growing.watch.closed = self.now
 
-    def _content(self, content: Any, told: list[Happening]) -> None:
-        if isinstance(content, list):
+    def _say(self, content: Any, told: list[Happening]) -> None:
+        if type(content) is str:
+            if content:
+                self._speak(content, told)
+        elif isinstance(content, list):
             for element in content:
-                self._chunk(element, told)
-            return
-        if not isinstance(content, str):
-            return
-        thinking, text = self._inline.feed(content)
+                if is_chunk(element):
+                    self._chunk(element, told)
+                elif text := text_of(element):
+                    self._speak(text, told)
+
+    def _speak(self, content: str, told: list[Happening]) -> None:
+        text = self._text
+        if text is None:
+            text = self._text = Growing(Carrier.THINK, self.watch())
+            self._content.append(text)
+        text.pieces.append(content)
+        thinking = ""
+        if not self._inline.decided:
+            thinking, content = self._inline.feed(content)
         if thinking:
-            piece = self._piece("inline", "thought", Carrier.THINK)
-            piece.watch.touch(self.now)  # type: ignore[union-attr]
-            self._thinking = piece
-            told.append(ReasoningDelta(thinking))
-        if text:
-            self._rest()
-            told.append(TextDelta(text))
-        self._piece("content", "text").pieces.append(content)
+            self._grow(text.watch)
+            self._show(Carrier.THINK, thinking, told)
+        if content:
+            if self._thinking:
+                self._rest()
+            told.append(TextDelta(content))
 
-    def _chunk(self, element: Any, told: list[Happening]) -> None:
-        """An element of a content list: Mistral's thinking chunks stand between texts."""
-        if not isinstance(element, dict):
-            return
-        if element.get("type") != "thinking":
-            if isinstance(element.get("text"), str):
-                self._content(element["text"], told)
-            return
-        last = next(reversed(self._pieces.values()), None)
-        if last is None or last.kind != "chunk":
-            last = self._piece(("chunk", len(self._pieces)), "chunk", Carrier.CHUNK)
-            last.watch = self.watch()
-        last.pieces.append(element)
-        last.watch.touch(self.now)  # type: ignore[union-attr]
-        self._thinking = last
-        told.append(ReasoningDelta(_readable(element)))
+    def _chunk(self, element: dict[str, Any], told: list[Happening]) -> None:
+        """Mistral's thinking chunks stand between texts; their fragments follow one another."""
+        if not self._content or self._text is not None:
+            self._content.append(Growing(Carrier.CHUNK, self.watch()))
+            self._text = None
+        growing = self._content[-1]
+        growing.pieces.append(element)
+        self._grow(growing.watch)
+        self._show(Carrier.CHUNK, element, told)
 
-    def _calls(self, calls: Any, told: list[Happening]) -> None:
+    def _call(self, calls: Any, told: list[Happening]) -> None:
         self._rest()
         for position, call in enumerate(calls if isinstance(calls, list) else ()):
-            if not isinstance(call, dict):
-                continue
-            index = call.get("index")
-            if not isinstance(index, int):
-                index = position
-            piece = self._piece(("call", index), "call")
-            function = call.get("function")
-            function = function if isinstance(function, dict) else {}
-            name, id, more = function.get("name"), call.get("id"), function.get("arguments")
-            if isinstance(name, str) and name:
-                piece.call["name"] = name
-            if isinstance(id, str) and id:
-                piece.call["id"] = id
-            if call.get("extra_content") is not None:
-                piece.rides = call["extra_content"]
-            if isinstance(more, dict):
-                more = splice.dumps(more).decode()
-            if isinstance(more, str):
-                piece.pieces.append(more)
-                told.append(ToolCallDelta(index, more, piece.call.get("name", ""), str(id or "")))
+            if isinstance(call, dict):
+                index = call.get("index")
+                self._called(call, index if isinstance(index, int) else position, told)
+
+    def _called(self, call: dict[str, Any], index: int, told: list[Happening]) -> None:
+        function = call.get("function") or call.get("custom")
+        function = function if isinstance(function, dict) else {}
+        id, name = _word(call.get("id")), _word(function.get("name"))
+        growing = self._open.get(index)
+        if growing is None or growing.follows(id, name):
+            growing = self._open[index] = GrowingCall(index)
+            self._calls.append(growing)
+        growing.id = growing.id or id
+        growing.name = growing.name or name
+        if (extra := call.get("extra_content")) is not None:
+            growing.extra = extra
+            growing.watch = self.watch()
+        more = _arguments(function.get("arguments", function.get("input")))
+        if more is not None:
+            growing.pieces.append(more)
+            told.append(ToolCallDelta(index, more, growing.name, growing.id))
 
     # -- the end ---------------------------------------------------------------------------------
 
+    def _flush(self, told: list[Happening]) -> None:
+        """Show what was held back because it looked like the beginning of a tag."""
+        thinking, text = self._inline.finish()
+        if thinking:
+            self._show(Carrier.THINK, mend(thinking), told)
+        if text:
+            told.append(TextDelta(mend(text)))
+
     def _settled(self) -> list[Happening]:
-        """Canonical bodies of everything that is complete, in order of arrival."""
+        """Canonical bodies of everything that is complete."""
         finished = self.done and self.outcome is not Outcome.FAILED
         told: list[Happening] = []
-        for key, piece in self._pieces.items():
-            if piece.kind == "text":
-                text = _whole("".join(piece.pieces))
-                thinking, text = inline.split(text)
-                if thinking:
-                    told.append(self._reasoning(Carrier.THINK, thinking, piece, finished))
-                if text and finished:
-                    told.append(AssistantMessage(parts=(Text(text=text),)))
-            elif piece.kind == "call":
-                if finished:
-                    told += self._call(piece)
-            elif piece.kind == "chunk":
-                told.append(self._reasoning(Carrier.CHUNK, _chunked(piece), piece, finished))
-            elif key != "inline" and (value := _gathered(piece)) is not None:
-                told.append(self._reasoning(Carrier(key), value, piece, finished))
+        for growing in (*self._members.values(), *self._content):
+            if growing.carrier is not Carrier.THINK:
+                told += self._reasoning(growing, growing.value(), finished)
+                continue
+            thinking, text = inline.split(join(growing.value()))
+            if thinking:
+                told += self._reasoning(growing, thinking, finished)
+            if text and finished:
+                told.append(AssistantMessage(parts=(Text(text=mend(text)),)))
+        for call in sorted(self._calls, key=lambda call: call.index) if finished else ():
+            if call.watch is not None:
+                riding = Growing(Carrier.EXTRA_CONTENT, call.watch)
+                told += self._reasoning(riding, call.extra, finished)
+            made = Call(name=call.name, arguments=mend("".join(call.pieces)), id=call.id)
+            told.append(ToolCall(call=made))
         return told
 
-    def _reasoning(self, carrier: Carrier, value: Any, piece: _Piece, finished: bool) -> Reasoning:
-        watch = piece.watch or self._inline_watch()
-        aborted = not finished and (watch.closed is None)
-        return Reasoning(
-            thought=thought(
-                carrier,
-                value,
-                self._raws.get(carrier),
-                text=inline.inner(value) if carrier is Carrier.THINK else None,
-                origin=self.made(),
-                timing=self.timing(watch, aborted=aborted),
-            )
-        )
-
-    def _inline_watch(self) -> Stopwatch:
-        piece = self._pieces.get("inline")
-        return piece.watch if piece and piece.watch else self.watch()
-
-    def _call(self, piece: _Piece) -> list[Happening]:
-        told: list[Happening] = []
-        if piece.rides is not None:
+    def _reasoning(self, growing: Growing, value: Any, finished: bool) -> list[Happening]:
+        watch = growing.watch
+        if watch.closed is None and finished:
+            watch.closed = watch.opened if watch.last is None else watch.last
+        try:
+            shown, whole = mend(value), join(value)
+            raw = json.dumps(whole, separators=(",", ":")) if whole != shown else None
             made = thought(
-                Carrier.EXTRA_CONTENT,
-                piece.rides,
+                growing.carrier,
+                shown,
+                raw,
+                text=inline.inner(shown) if growing.carrier is Carrier.THINK else None,
                 origin=self.made(),
-                timing=self.timing(self.watch()),
+                timing=self.timing(watch, aborted=watch.closed is None),
             )
-            told.append(Reasoning(thought=made))
-        arguments = _whole("".join(piece.pieces))
-        call = Call(
-            name=piece.call.get("name", ""), arguments=arguments, id=piece.call.get("id", "")
-        )
-        return [*told, ToolCall(call=call)]
+        except (Unreadable, RecursionError):
+            return []  # nested deeper than anything that could be sent back
+        return [Reasoning(thought=made)]
 
-    # -- a whole body ----------------------------------------------------------------------------
 
-    def _whole(self, body: bytes, told: list[Happening]) -> None:
-        """A body that was not streamed: one delta that holds everything, with exact JSON texts."""
-        if not body.strip():
-            return
+_OPAQUE = Carrier.REASONING_OPAQUE
+
+
+def _word(value: Any) -> str:
+    return mend(value) if isinstance(value, str) else ""
+
+
+def _arguments(value: Any) -> str | None:
+    if isinstance(value, dict):  # not what the API says, and yet
         try:
-            document = splice.loads(body.strip().removeprefix(b"data:"))
-        except Unreadable:
-            return
-        if not isinstance(document, dict):
-            return
-        choices = document.get("choices")
-        self._about(
-            _Chunk(
-                id=document.get("id"),
-                model=document.get("model"),
-                usage=document.get("usage"),
-                error=document.get("error"),
+            return json.dumps(value)
+        except RecursionError:
+            return None
+    return value if isinstance(value, str) else None
+
+
+def _loose(document: dict[str, Any]) -> _Chunk:
+    """A chunk from a document in which anything may be of any type."""
+    choices = document.get("choices")
+    return _Chunk(
+        choices=[
+            _Choice(
+                delta=_Delta(**_known(choice.get("delta"), _Delta)),
+                index=choice.get("index"),
+                finish_reason=choice.get("finish_reason"),
+                usage=choice.get("usage"),
             )
-        )
-        first = choices[0] if isinstance(choices, list) and choices else None
-        message = first.get("message") if isinstance(first, dict) else None
-        if isinstance(first, dict) and isinstance(message, dict):
-            self._exact(body)
-            known = {k: v for k, v in message.items() if k in _Delta.__struct_fields__}
-            self._delta(_Delta(**known), told)
-            self._finish(first.get("finish_reason"))
-
-    def _exact(self, body: bytes) -> None:
-        """Remember the provider's own spelling of the members that are thoughts."""
-        try:
-            choices = splice.elements(body, splice.members(body)["choices"])
-            message = splice.members(body, splice.members(body, choices[0])["message"])
-        except (Unreadable, KeyError, IndexError):
-            return
-        for key in MEMBERS:
-            if span := message.get(key):
-                self._raws[key] = body[span.value : span.end].decode()
-
-
-def usage(counts: dict[str, Any]) -> Usage:
-    """Tokens from a usage object, in the spellings of several providers."""
-
-    def count(*path: str) -> int | None:
-        value: Any = counts
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-    cached = count("prompt_tokens_details", "cached_tokens")
-    return Usage(
-        input=count("prompt_tokens"),
-        output=count("completion_tokens"),
-        reasoning=count("completion_tokens_details", "reasoning_tokens"),
-        cached=cached if cached is not None else count("prompt_cache_hit_tokens"),
+            for choice in (choices if isinstance(choices, list) else ())
+            if isinstance(choice, dict)
+        ],
+        **{key: value for key, value in _known(document, _Chunk).items() if key != "choices"},
     )
 
 
-def _message(error: Any) -> str:
-    message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) else "the provider reported an error"
-
-
-def _readable(detail: Any) -> str:
-    if not isinstance(detail, dict):
-        return ""
-    inner = detail.get("thinking")
-    if isinstance(inner, list):
-        return "".join(_readable(element) for element in inner)
-    for key in ("text", "summary", "thinking"):
-        if isinstance(detail.get(key), str):
-            return str(detail[key])
-    return ""
-
-
-def _gathered(piece: _Piece) -> Any:
-    """A key's whole value from its pieces; None where it never had one."""
-    if piece.carrier is Carrier.REASONING_DETAILS:
-        return merge(piece.pieces)
-    strings = [p for p in piece.pieces if isinstance(p, str)]
-    if strings:
-        return _whole("".join(strings))
-    return piece.pieces[-1] if piece.pieces else None
-
-
-def _chunked(piece: _Piece) -> Any:
-    """Mistral's chunk from its fragments: the first one's shape with all of the text."""
-    if len(piece.pieces) == 1:
-        return piece.pieces[0]
-    text = "".join(_readable(element) for element in piece.pieces)
-    return piece.pieces[0] | {"thinking": [{"type": "text", "text": text}]}
-
-
-def _whole(text: str) -> str:
-    """Join halves of an emoji that came in two chunks; a half that stays alone is U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def _showable(happening: Happening) -> Happening:
-    """A delta without half an emoji, which no UTF-8 can carry."""
-    if isinstance(happening, ReasoningDelta | TextDelta):
-        return replace(happening, text=_whole(happening.text))
-    return happening
+def _known(value: Any, struct: type[Struct]) -> dict[str, Any]:
+    fields = struct.__struct_fields__
+    return {key: value[key] for key in fields if key in value} if isinstance(value, dict) else {}

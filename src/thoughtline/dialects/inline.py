@@ -35,17 +35,13 @@ def inner(inline: str) -> str:
 class Inline:
     """Tells thought from answer in text that arrives in pieces."""
 
-    __slots__ = ("_held", "_state", "_white")
+    __slots__ = ("_held", "_state", "_white", "decided")
 
     def __init__(self) -> None:
+        self.decided = False  # everything from here on is answer
         self._white: list[str] = []  # whitespace in front: told only if no thought follows
         self._held = ""  # what may be a tag that is not complete yet
         self._state = "start"  # start → (think → gap →) text
-
-    @property
-    def decided(self) -> bool:
-        """Whether everything from here on is answer."""
-        return self._state == "text"
 
     def feed(self, piece: str) -> tuple[str, str]:
         """(more of the thought, more of the answer); a few characters may be held back."""
@@ -60,6 +56,7 @@ class Inline:
         held = "".join(self._white) + self._held
         thinking = self._state == "think"
         self._white, self._held, self._state = [], "", "text"
+        self.decided = True
         return (held, "") if thinking else ("", held)
 
     def _begin(self, piece: str) -> tuple[str, str]:
@@ -88,7 +85,7 @@ class Inline:
         if self._state == "gap":
             piece = piece.lstrip()
             if piece:
-                self._state = "text"
+                self._state, self.decided = "text", True
         return piece
 
 

@@ -24,10 +24,11 @@ class Stopwatch:
         self.closed: int | None = None
 
     def touch(self, now: int) -> None:
-        """A delta arrived."""
+        """A delta arrived: it is not complete, whatever it looked like."""
         if self.first is None:
             self.first = now
         self.last = now
+        self.closed = None
 
 
 class Recorder:

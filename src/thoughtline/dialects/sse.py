@@ -8,6 +8,9 @@ per event with LF, alone or after an `event:` line, take fast paths that split w
 from msgspec import Struct
 
 
+_CR, _LF = b"\r\n"  # as numbers: looking for one of those in bytes is a memchr
+
+
 class Sse(Struct, frozen=True, gc=False):
     """One event: its name (empty when not given) and its data."""
 
@@ -33,7 +36,7 @@ class Splitter:
         """The same for dialects that do not name their events: only the data of each."""
         found: list[bytes] = []
         for block in self._blocks(data):
-            if block[:6] == b"data: " and b"\n" not in block:
+            if block[:6] == b"data: " and _LF not in block:
                 found.append(block[6:])
             elif (event := _event(block)) is not None:
                 found.append(event.data)
@@ -47,16 +50,22 @@ class Splitter:
 
     def _blocks(self, data: bytes) -> list[bytes]:
         """The lines of the events that are complete now, LF between them."""
-        if self._cr or b"\r" in data:
+        if self._cr or _CR in data:
             data = self._unify(data)
-        if b"\n\n" not in data and not (self._lf and data[:1] == b"\n"):
+        end = data.find(b"\n\n")
+        if end < 0 and not (self._lf and data[:1] == b"\n"):
             if data:
                 self._pieces.append(data)
-                self._lf = data[-1:] == b"\n"
+                self._lf = data[-1] == _LF
             return []
-        blocks = (b"".join([*self._pieces, data]) if self._pieces else data).split(b"\n\n")
-        last = blocks.pop()
-        self._pieces = [last] if last else []
+        if self._pieces:
+            data = b"".join([*self._pieces, data])
+            self._pieces = []
+        elif end == len(data) - 2:
+            return [data[:end]]
+        blocks = data.split(b"\n\n")
+        if last := blocks.pop():
+            self._pieces.append(last)
         self._lf = last[-1:] == b"\n"
         return blocks
 
@@ -71,7 +80,7 @@ class Splitter:
 
 def _event(block: bytes) -> Sse | None:
     """One event from its lines; None for comments and blank lines."""
-    if block[:6] == b"data: " and b"\n" not in block:
+    if block[:6] == b"data: " and _LF not in block:
         return Sse("", block[6:])
     if block[:7] == b"event: " and block.count(b"\n") == 1:
         head, _, tail = block.partition(b"\ndata: ")

@@ -1,0 +1,144 @@
+"""One assistant message, as a provider emits it whole or a client echoes it: its parts in order.
+
+Capture and look-up share this, so that they cannot disagree about what stands in a message: the
+thoughts that are its members, then what is in `content`, then the tool calls. `exact` finds the
+JSON texts of the thoughts in a body, for whoever has to keep them to the byte.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from thoughtline import splice
+from thoughtline.dialects.content import blob
+from thoughtline.dialects.inline import inner, split
+from thoughtline.dialects.thoughts import thought
+from thoughtline.errors import Unreadable
+from thoughtline.parts import Blob, Call, Carrier, Text, Thought
+from thoughtline.splice import Span
+
+MEMBERS = (
+    Carrier.REASONING_CONTENT,
+    Carrier.REASONING,
+    Carrier.REASONING_DETAILS,
+    Carrier.REASONING_TEXT,
+    Carrier.REASONING_OPAQUE,
+)
+"""Carriers that are members of the message itself, under their own names."""
+
+Said = Text | Thought | Call | Blob
+"""What an assistant message is made of."""
+
+Raws = Mapping[tuple[Carrier, int], str]
+"""JSON texts of thoughts: by carrier, and by position where it may stand more than once."""
+
+
+def output(message: dict[str, Any], raws: Raws | None = None) -> list[Said]:
+    """The parts of a message. With `raws`, thoughts have these texts instead of a new spelling."""
+    raws = raws or {}
+    parts: list[Said] = []
+    for carrier in MEMBERS:
+        value = message.get(carrier)
+        if value is not None:
+            parts.append(thought(carrier, value, raws.get((carrier, 0))))
+    parts += _content(message.get("content"), raws)
+    calls = message.get("tool_calls")
+    for index, call in enumerate(calls if isinstance(calls, list) else ()):
+        parts += _call(call, raws.get((Carrier.EXTRA_CONTENT, index)))
+    if isinstance(legacy := message.get("function_call"), dict):
+        parts += _call({"function": legacy}, None)
+    return parts
+
+
+def _content(content: Any, raws: Raws) -> list[Said]:
+    if content is None or isinstance(content, str):
+        return spoken(content or "")
+    if not isinstance(content, list):
+        return [blob("unknown", content)]
+    parts: list[Said] = []
+    for index, element in enumerate(content):
+        if (text := text_of(element)) is not None:
+            parts += spoken(text)
+        elif is_chunk(element):
+            parts.append(thought(Carrier.CHUNK, element, raws.get((Carrier.CHUNK, index))))
+        else:
+            kind = element.get("type") if isinstance(element, dict) else None
+            parts.append(blob(str(kind or "unknown"), element))
+    return parts
+
+
+def spoken(text: str) -> list[Said]:
+    """A text, and the thought in front of it if there is one."""
+    inline, rest = split(text)
+    parts: list[Said] = []
+    if inline:
+        parts.append(thought(Carrier.THINK, inline, text=inner(inline)))
+    if rest:
+        parts.append(Text(text=rest))
+    return parts
+
+
+def is_chunk(element: Any) -> bool:
+    """Whether an element of a content list is a thought."""
+    return isinstance(element, dict) and element.get("type") == "thinking"
+
+
+def text_of(element: Any) -> str | None:
+    """The text of an element of a content list; None when it is something else."""
+    if isinstance(element, dict) and not is_chunk(element):
+        element = element.get("text")
+    return element if isinstance(element, str) else None
+
+
+def called(call: Any) -> tuple[str, str] | None:
+    """The name and the arguments of a tool call or a custom tool's; None when it is neither."""
+    if not isinstance(call, dict):
+        return None
+    function, custom = call.get("function"), call.get("custom")
+    if isinstance(function, dict):
+        name, arguments = function.get("name"), function.get("arguments")
+    elif isinstance(custom, dict):
+        name, arguments = custom.get("name"), custom.get("input")
+    else:
+        return None
+    if not isinstance(arguments, str):
+        arguments = splice.dumps(arguments).decode() if arguments is not None else ""
+    return name if isinstance(name, str) else "", arguments
+
+
+def _call(call: Any, raw: str | None) -> list[Said]:
+    found = called(call)
+    if found is None:
+        return [blob("unknown", call)]
+    id, extra = call.get("id"), call.get("extra_content")
+    made = Call(name=found[0], arguments=found[1], id=id if isinstance(id, str) else "")
+    return [thought(Carrier.EXTRA_CONTENT, extra, raw), made] if extra is not None else [made]
+
+
+def exact(body: bytes, message: Span) -> Raws:
+    """The JSON texts of the thoughts in a message; nothing where the body cannot be read twice."""
+    raws: dict[tuple[Carrier, int], str] = {}
+
+    def keep(carrier: Carrier, index: int, span: Span) -> None:
+        raws[carrier, index] = body[span.value : span.end].decode()
+
+    try:
+        has = splice.members(body, message)
+        for carrier in MEMBERS:
+            if carrier in has:
+                keep(carrier, 0, has[carrier])
+        for index, span in enumerate(_list(body, has.get("content"))):
+            keep(Carrier.CHUNK, index, span)
+        for index, span in enumerate(_list(body, has.get("tool_calls"))):
+            if body[span.value : span.value + 1] == b"{":
+                extra = splice.members(body, span).get("extra_content")
+                if extra is not None:
+                    keep(Carrier.EXTRA_CONTENT, index, extra)
+    except Unreadable:
+        return {}
+    return raws
+
+
+def _list(body: bytes, span: Span | None) -> list[Span]:
+    if span is None or body[span.value : span.value + 1] != b"[":
+        return []
+    return splice.elements(body, span)
