@@ -1,0 +1,172 @@
+"""`thoughtline demo`: a careless client and strict providers, without and with Thoughtline.
+
+The same tool-using conversation is held twice with each simulated provider: first directly, until
+the provider refuses it or shows what it lost, then with every thought put back from the log. The
+providers are strict and local; nothing leaves this machine.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+import click
+
+from thoughtline.cli.conversation import Conversation, Refused
+from thoughtline.parts import Call, Part, Result, Text, Thought
+from thoughtline.replay import Action
+from thoughtline.sessions import Session
+from thoughtline.stores.memory import MemoryStore
+from thoughtline.testing import simulator
+from thoughtline.turns import Turn
+
+SHOWN = {
+    "deepseek": "deepseek-v4-pro",
+    "claude": "claude-sonnet-4-5",
+    "openai": "gpt-5.6",
+    "gemini": "gemini-3-pro-preview",
+}
+"""Simulated providers in the demo, one per dialect, and the model to ask for."""
+
+_HELP = """Show what gets lost without Thoughtline, and kept with it.
+
+A client that throws thoughts away (as most do) talks to strict simulated providers: first directly,
+then with Thoughtline between. Nothing leaves this machine and no key is needed.
+
+\b
+    thoughtline demo
+    thoughtline demo --provider kimi --exchanges 12
+    thoughtline demo --json | jq .
+"""
+
+
+@click.command("demo", help=_HELP, short_help="Show what gets lost, and kept.")
+@click.option("--provider", "names", multiple=True, metavar="NAME", help="Only this; repeatable.")
+@click.option("--exchanges", default=8, show_default=True, help="How long to talk.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+def demo(*, names: tuple[str, ...], exchanges: int, as_json: bool) -> None:
+    """Hold the conversations and show what came of them."""
+    if exchanges < 1:
+        raise click.BadParameter("at least 1", param_hint="--exchanges")
+    try:
+        played = [asyncio.run(play(name, exchanges)) for name in names or SHOWN]
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--provider") from error
+    if as_json:
+        click.echo(json.dumps([{k: v for k, v in p.items() if k != "turns"} for p in played]))
+        return
+    _show(played)
+
+
+async def play(name: str, exchanges: int) -> dict[str, Any]:
+    """One provider, twice."""
+    model = SHOWN.get(name) or simulator(name).models()[0]
+    direct = Conversation(simulator(name), model=model)
+    store = MemoryStore()
+    kept = Conversation(simulator(name), model=model, store=store)
+    return {
+        "provider": name,
+        "model": model,
+        "direct": await _outcome(direct, exchanges),
+        "kept": await _outcome(kept, exchanges),
+        "turns": await _folded(kept, store),
+    }
+
+
+async def _outcome(conversation: Conversation, exchanges: int) -> dict[str, Any]:
+    refusal = ""
+    try:
+        await conversation.run(exchanges)
+    except Refused as error:
+        refusal = _message(error.reply.body)
+    last = conversation.replies[-1]
+    restored = sum(e.restoration.count(Action.RESTORED) for e in conversation.exchanges)
+    return {
+        "exchanges": len(conversation.turns),
+        "status": last.status,
+        "refusal": refusal,
+        "thoughts": _audit(last.headers.get("x-sim-thoughts", "")),
+        "restored": restored,
+    }
+
+
+def _audit(header: str) -> dict[str, int]:
+    pairs = (item.strip().partition("=") for item in header.split(";") if "=" in item)
+    return {key: int(value) for key, _, value in pairs}
+
+
+def _message(body: bytes) -> str:
+    """The provider's own words, wherever it keeps them."""
+    try:
+        error = json.loads(body.removeprefix(b"data:"))
+        error = error[0] if isinstance(error, list) else error
+        error = error.get("error", error)
+        return str(error.get("message", error))
+    except (ValueError, AttributeError):
+        return body.decode("utf-8", "replace")
+
+
+async def _folded(conversation: Conversation, store: MemoryStore) -> list[Turn]:
+    """The session as its log tells it."""
+    session = conversation.exchanges[-1].session
+    return Session(session).extend(await store.read(session)).turns
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+def _show(played: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print("\n[bold]A client that throws thoughts away[/bold], and strict providers\n")
+    for one in played:
+        direct, kept = one["direct"], one["kept"]
+        console.print(f"[bold]{one['provider']}[/bold] [dim]{one['model']}[/dim]")
+        console.print(f"  directly              {_verdict(direct)}")
+        console.print(f"  through Thoughtline   {_verdict(kept)}\n")
+    console.print("[bold]The log of the last one[/bold], folded\n")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("turn", "in", "thought", "out"):
+        table.add_column(title, overflow="ellipsis", no_wrap=True, min_width=4, max_width=44)
+    for number, turn in enumerate(played[-1]["turns"]):
+        thoughts = "; ".join(_thought(t) for t in turn.thoughts)
+        table.add_row(str(number), _words(turn.input), thoughts, _words(turn.output))
+    console.print(table)
+    console.print("\n[dim]Next: thoughtline sim (test your own client), thoughtline --help[/dim]\n")
+
+
+def _verdict(outcome: dict[str, Any]) -> str:
+    from rich.markup import escape
+
+    audit = outcome["thoughts"]
+    if outcome["refusal"]:
+        words = escape(" ".join(outcome["refusal"].split()))
+        words = words if len(words) < 100 else words[:97] + "…"
+        return f"[red]{outcome['status']}[/red] in exchange {outcome['exchanges'] + 1}: {words}"
+    lost = audit.get("missing", 0) + audit.get("altered", 0)
+    if lost:
+        return f"[yellow]200[/yellow], but {lost} thoughts lost without a word"
+    return (
+        f"[green]200[/green], {outcome['exchanges']} exchanges, "
+        f"{audit.get('exact', 0)} thoughts back, byte for byte"
+    )
+
+
+def _thought(thought: Thought) -> str:
+    if thought.text:
+        return " ".join(thought.text.split())
+    return f"sealed, {len(thought.raw)} bytes"
+
+
+def _words(parts: tuple[Part, ...]) -> str:
+    said = []
+    for part in parts:
+        match part:
+            case Text():
+                said.append(" ".join(part.text.split()))
+            case Call():
+                said.append(f"{part.name}({part.arguments})")
+            case Result():
+                said.append(f"→ {part.content.strip()}")
+    return " ".join(said)
