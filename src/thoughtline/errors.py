@@ -3,6 +3,7 @@
 - ThoughtlineError
   - Unreadable         a body or stream that a dialect cannot understand
   - Ephemeral          an attempt to write what is only shown live
+  - WireError          an upstream that cannot be reached, stalls or breaks off
   - StoreError
     - Unavailable      locked, full, read-only or gone: try again, nothing acknowledged is lost
     - Corrupt          the file is damaged: says which file and the way out
@@ -26,6 +27,10 @@ class Unreadable(ThoughtlineError):
 
 class Ephemeral(ThoughtlineError):
     """Deltas and keep-alives are only shown live; they cannot be written to a session."""
+
+
+class WireError(ThoughtlineError):
+    """The upstream cannot be reached, or its answer broke off."""
 
 
 class StoreError(ThoughtlineError):

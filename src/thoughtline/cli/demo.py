@@ -127,11 +127,11 @@ def _show(played: list[dict[str, Any]]) -> None:
         console.print(f"  through Thoughtline   {_verdict(kept)}\n")
     console.print("[bold]The log of the last one[/bold], folded\n")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("turn", "in", "thought", "out"):
-        table.add_column(title, overflow="ellipsis", no_wrap=True, min_width=4, max_width=44)
-    for number, turn in enumerate(played[-1]["turns"]):
+    for title in ("in", "thought", "out"):
+        table.add_column(title, overflow="ellipsis", no_wrap=True, max_width=44)
+    for turn in played[-1]["turns"]:
         thoughts = "; ".join(_thought(t) for t in turn.thoughts)
-        table.add_row(str(number), _words(turn.input), thoughts, _words(turn.output))
+        table.add_row(_words(turn.input), thoughts, _words(turn.output))
     console.print(table)
     console.print("\n[dim]Next: thoughtline sim (test your own client), thoughtline --help[/dim]\n")
 

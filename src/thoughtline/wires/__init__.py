@@ -1,0 +1,1 @@
+"""What moves bytes to an upstream: the port (`base`) and its implementations."""

@@ -1,0 +1,47 @@
+"""The port: a wire takes one request to an upstream and gives back the bytes as they come.
+
+It knows nothing of dialects or thoughts. Status and headers are there as soon as the upstream sent
+them; the body is pulled chunk by chunk, so that a slow reader slows the upstream. Leaving the
+`async with` block, in whatever way, lets go of the upstream at once.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from msgspec import Struct
+
+Headers = Sequence[tuple[str, str]]
+"""Names and values in order; a name may come twice."""
+
+
+class Outbound(Struct, frozen=True, kw_only=True):
+    """One request, ready to go."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: bytes = b""
+
+
+class Inbound(Protocol):
+    """One response, as far as it has come."""
+
+    status: int
+    headers: Headers
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises `WireError` when it breaks off or stalls."""
+
+    async def read(self, limit: int) -> bytes:
+        """At most this many bytes of the body, at once."""
+
+
+class Wire(Protocol):
+    """Moves bytes to an upstream."""
+
+    def send(self, request: Outbound) -> AbstractAsyncContextManager[Inbound]:
+        """Send; the response's status and headers are there on entering. Raises `WireError`."""
+
+    async def close(self) -> None:
+        """Let go of all connections."""
