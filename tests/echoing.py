@@ -4,6 +4,8 @@ Each keeps the history as the bytes it received, so that a simulated provider ha
 them for; a test then spoils one thing in `history` and sees what the provider says to that.
 """
 
+import json
+
 import msgspec
 from hypothesis import strategies as st
 
@@ -152,3 +154,92 @@ class ResponsesClient(Client):
 
     def kinds(self, kind):
         return self.find(lambda one: one.get("type") == kind)
+
+
+class MessagesClient(Client):
+    path = "/v1/messages"
+    model = "claude-sonnet-4-5"
+
+    def __init__(self, sim, **kwargs):
+        super().__init__(sim, **kwargs)
+        self.headers = {"anthropic-version": "2023-06-01"}
+
+    def user(self, text):
+        return write({"role": "user", "content": text})
+
+    def request(self):
+        tools = [{"name": n, "input_schema": {"type": "object"}} for n in TOOL_NAMES]
+        return {
+            "model": self.model,
+            "max_tokens": 32000,
+            "system": "You are a careful one.",
+            "stream": self.stream,
+            "tools": tools if self.tools else [],
+            "messages": self.raw(),
+            **self.body,
+        }
+
+    def output(self, reply):
+        """The blocks of an answer, as bytes."""
+        if not self.stream:
+            return elements(fields(reply.body)["content"])
+        return [write(block) for block in assemble(sse(reply.body))]
+
+    def absorb(self, reply):
+        blocks = self.output(reply)
+        content = [Fragment(block.decode()) for block in blocks]
+        self.history.append(write({"role": "assistant", "content": content}))
+        uses = [one for one in map(load, blocks) if one["type"] == "tool_use"]
+        if not uses:
+            self.history.append(self.user("And then?"))
+            return
+        results = [
+            {"type": "tool_result", "tool_use_id": use["id"], "content": "fine"} for use in uses
+        ]
+        self.history.append(write({"role": "user", "content": results}))
+
+    def blocks(self, at):
+        """The blocks of one message, parsed."""
+        return load(self.history[at])["content"]
+
+    def rewrite(self, at, blocks):
+        """Give a message other blocks."""
+        self.edit(at, content=blocks)
+
+    def change(self, at, index, **changes):
+        """Change fields of one block; None removes a field."""
+        blocks = self.blocks(at)
+        block = {**blocks[index], **changes}
+        blocks[index] = {name: one for name, one in block.items() if one is not None}
+        self.rewrite(at, blocks)
+
+    def assistants(self):
+        return self.find(lambda one: one["role"] == "assistant")
+
+
+def assemble(datas):
+    """The blocks that a stream of Messages events builds up."""
+    blocks, inputs = [], {}
+    for event in map(json.loads, datas):  # a delta may end in half of an emoji
+        if event["type"] == "content_block_start":
+            blocks.append(event["content_block"])
+        elif event["type"] == "content_block_delta":
+            delta, block = event["delta"], blocks[event["index"]]
+            kind = delta["type"]
+            if kind == "input_json_delta":
+                inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
+            else:
+                name = kind.removesuffix("_delta")
+                block[name] += delta[name]
+    for index, text in inputs.items():
+        blocks[index]["input"] = Fragment(healed(text))
+    for block in blocks:
+        for name in ("text", "thinking"):
+            if name in block:
+                block[name] = healed(block[name])
+    return blocks
+
+
+def healed(text):
+    """The text with the halves of its emoji put together."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16")
