@@ -7,6 +7,7 @@ will be found again. No I/O here: the caller appends the batch.
 """
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 
 from msgspec.structs import replace
 
@@ -106,7 +107,7 @@ class Capture:
         )
         memory = remember(
             turn,
-            self._path.trail.speak(turn.output),
+            copy(self._path.trail).speak(turn.output),
             hints=self._path.hints,
             skipped=self._restoration.skipped,
         )

@@ -146,7 +146,7 @@ class Conversation:
 
     async def _begin(self, body: bytes) -> Exchange:
         exchange = await begin(
-            body,
+            self.dialect.read(body),
             dialect=self.dialect,
             target=self.target,
             tenant=self.tenant,

@@ -1,0 +1,13 @@
+"""The gateway: point any client's base URL at it, and no thought is lost.
+
+- `app`        the ASGI callable: which room a request goes to
+- `proxy`      THE WALK: one request through the rooms, from top to bottom
+- `routes`     what a path means: upstream, dialect, model
+- `upstreams`  which upstream serves a model, and where it listens
+- `access`     who is it, and with which credential does the request go on
+- `bodies`     reading a request's body, within limits
+- `gallery`    bytes to the client first, then to the reader
+- `healing`    one controlled retry when a provider refuses a thought
+- `status`     health, readiness, metrics, version
+- `admin`      the cache API
+"""

@@ -1,0 +1,82 @@
+"""Headers on their way: hop-by-hop ones end here, credentials are exchanged, ours are added."""
+
+from collections.abc import Iterable, Sequence
+
+from thoughtline.gateway.access import CREDENTIALS
+
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "expect",
+    }
+)
+_OURS_IN = frozenset({"x-thoughtline-session", "x-thoughtline-replay"})
+_HINTS = (
+    "x-thoughtline-session",
+    "session-id",
+    "session_id",
+    "thread-id",
+    "x-session-id",
+    "x-session-affinity",
+    "x-affinity",
+    "x-litellm-session-id",
+    "x-client-request-id",
+    "conversation_id",
+)
+"""Headers in which clients name their session."""
+
+Pairs = Sequence[tuple[bytes, bytes]]
+
+
+def text(headers: Pairs) -> list[tuple[str, str]]:
+    """Headers as the ASGI server gives them, as text."""
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
+
+
+def hints(headers: Iterable[tuple[str, str]]) -> list[str]:
+    """Session ids that clients send along; our own header first."""
+    known = dict(headers)
+    return [known[name] for name in _HINTS if known.get(name)]
+
+
+def upstream(
+    headers: Iterable[tuple[str, str]], *, dialect: str, key: str, recoded: bool
+) -> list[tuple[str, str]]:
+    """What goes on: `key` replaces the client's credential; `recoded`: the body is plain now."""
+    gone = HOP_BY_HOP | _OURS_IN | {"host", "content-length", "accept-encoding"}
+    if key:
+        gone |= {name.decode() for name in CREDENTIALS}
+    if recoded:
+        gone |= {"content-encoding"}
+    kept = [(name, value) for name, value in headers if name not in gone]
+    kept.append(("accept-encoding", "identity"))  # so that what comes back can be read as it comes
+    if key:
+        kept.append(credential(dialect, key))
+    return kept
+
+
+def credential(dialect: str, key: str) -> tuple[str, str]:
+    """A key where this dialect's providers look for it."""
+    if dialect == "messages":
+        return ("x-api-key", key)
+    if dialect == "gemini":
+        return ("x-goog-api-key", key)
+    return ("authorization", f"Bearer {key}")
+
+
+def downstream(
+    headers: Iterable[tuple[str, str]], ours: Iterable[tuple[str, str]]
+) -> list[tuple[bytes, bytes]]:
+    """What the client gets: the upstream's own, without those of its connection, and ours."""
+    kept = [(name, value) for name, value in headers if name.lower() not in HOP_BY_HOP]
+    return [
+        (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (*kept, *ours)
+    ]

@@ -1,0 +1,56 @@
+"""What a path means: which upstream it names, which dialect it speaks, which model it asks for.
+
+`/u/{upstream}/…` names the upstream; without it the model decides. Four paths are dialects whose
+histories carry thoughts; everything else passes through untouched.
+"""
+
+import re
+
+from msgspec import Struct
+
+_VERSION = re.compile(r"v\d+[a-z0-9]*")
+_GEMINI = re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>generateContent|streamGenerateContent)$")
+_DIALECTS = {
+    "/chat/completions": "chat",
+    "/responses": "responses",
+    "/messages": "messages",
+}
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """A client's path, understood."""
+
+    path: str  # as it goes on to the upstream, still with its version segment
+    upstream: str = ""  # named by the client; empty: the model decides
+    dialect: str = ""  # empty: passes through
+    model: str = ""  # where the path holds it
+    stream: bool | None = None  # where the path says so
+
+
+def parse(method: str, path: str) -> Route:
+    """Understand a path."""
+    upstream = ""
+    if path.startswith("/u/"):
+        upstream, _, rest = path[3:].partition("/")
+        path = "/" + rest
+    if method != "POST":
+        return Route(path=path, upstream=upstream)
+    if gemini := _GEMINI.search(path):
+        return Route(
+            path=path,
+            upstream=upstream,
+            dialect="gemini",
+            model=gemini["model"],
+            stream=gemini["verb"] == "streamGenerateContent",
+        )
+    dialect = next((name for end, name in _DIALECTS.items() if path.endswith(end)), "")
+    return Route(path=path, upstream=upstream, dialect=dialect)
+
+
+def join(base_url: str, path: str, query: str = "") -> str:
+    """The upstream's URL: a version segment that the base ends in stands for the path's own."""
+    base = base_url.rstrip("/")
+    head, _, rest = path.lstrip("/").partition("/")
+    if _VERSION.fullmatch(head) and _VERSION.fullmatch(base.rpartition("/")[2]):
+        path = "/" + rest
+    return f"{base}{path}?{query}" if query else base + path
