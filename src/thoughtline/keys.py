@@ -74,9 +74,17 @@ _INLINE = re.compile(
 )
 
 
+_WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + "\ufeff"
+
+
+def trimmed(text: str) -> str:
+    """Text without outer whitespace: what Python takes for it, and what JavaScript does."""
+    return text.strip(_WHITE) if "\ufeff" in text else text.strip()
+
+
 def spoken(text: str) -> str:
     """An assistant's text without a thought that some clients keep in front of it."""
-    text = text.strip()
+    text = trimmed(text)
     start = 0
     while match := _INLINE.match(text, start):
         start = match.end()
@@ -111,13 +119,13 @@ def visible(parts: Iterable[Part], *, heard: bool = False) -> bytes:
         elif kind is Call:
             calls += [_bytes(part.name), arguments(part.arguments)]  # type: ignore[union-attr]
         elif kind is Result:
-            results[_bytes(part.content.strip())] = None  # type: ignore[union-attr]
+            results[_bytes(trimmed(part.content))] = None  # type: ignore[union-attr]
         elif kind is Blob:
             blobs.append(_bytes(part.digest))  # type: ignore[union-attr]
     if calls:
         return _join(b"c", calls)
     text = "".join(texts)
-    return _join(b"v", [_bytes(text.strip() if heard else spoken(text)), *results, b"|", *blobs])
+    return _join(b"v", [_bytes(trimmed(text) if heard else spoken(text)), *results, b"|", *blobs])
 
 
 def _hash(*pieces: bytes) -> bytes:

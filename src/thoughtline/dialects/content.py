@@ -11,19 +11,21 @@ _DATA = ("url", "data", "file_id", "file_data", "image_url", "fileUri")
 
 def joined(content: Any) -> str:
     """The text of a string or a list of parts; other JSON in a canonical spelling."""
-    if isinstance(content, str):
-        return content
     if content is None:
         return ""
     if isinstance(content, list):
         return "".join(_text(element) for element in content)
-    return keys.canonical(content)
+    return _text(content)
 
 
 def _text(element: Any) -> str:
-    if isinstance(element, dict) and isinstance(element.get("text"), str):
-        return str(element["text"])
-    return element if isinstance(element, str) else keys.canonical(element)
+    if isinstance(element, str):
+        return element
+    if isinstance(element, dict):
+        if isinstance(element.get("text"), str):
+            return str(element["text"])
+        element = {key: value for key, value in element.items() if key != "cache_control"}
+    return keys.canonical(element)
 
 
 def texts(content: Any) -> list[Part]:
@@ -53,12 +55,16 @@ def _data(value: Any) -> Any:
     """The innermost data of a media part: a URL's or a file's own bytes, without the wrapping."""
     if isinstance(value, str):
         return value.partition(";base64,")[2] or value
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key in _DATA or (isinstance(inner, dict) and key not in _NOISE):
-                return _data(inner)
-        return {key: inner for key, inner in value.items() if key not in _NOISE}
-    return value
+    if not isinstance(value, dict):
+        return value
+    bare = {key: inner for key, inner in value.items() if key not in _NOISE}
+    for key in _DATA:
+        if key in bare:
+            return _data(bare[key])
+    for key in sorted(bare):
+        if isinstance(bare[key], dict):
+            return _data(bare[key])
+    return bare or value
 
 
 def hints(document: dict[str, Any]) -> tuple[str, ...]:
