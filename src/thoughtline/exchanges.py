@@ -54,6 +54,7 @@ class Exchange:
         self._limits = limits
         self._session = session
         self._capture: Capture | None = None
+        self._finished = False
         self.again()
 
     def again(
@@ -120,7 +121,10 @@ class Exchange:
         return happenings
 
     async def finish(self, *, reason: str = "") -> list[Event]:
-        """The response is over, or cut: write the turn."""
+        """The response is over, or cut: write the turn, the first time this is said."""
+        if self._finished:
+            return []
+        self._finished = True
         capture = self.capture
         capture.take(self._reader.close(reason=reason))
         return await self.store.append(capture.finish())

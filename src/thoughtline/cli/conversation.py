@@ -40,6 +40,12 @@ POLICIES = {
 }
 """Which policy row stands for a simulated provider, where the names differ."""
 
+FIELDS: dict[str, dict[str, Any]] = {
+    "claude": {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+    "claude-bound": {"thinking": {"type": "adaptive"}},
+}
+"""What a client sets to make a model think, where it does not by itself."""
+
 
 class Refused(ThoughtlineError):
     """The provider refused the request."""
@@ -76,7 +82,7 @@ class Conversation:
         self.stream = stream
         self.keep = keep  # a client that keeps its thoughts after all
         self.tools = tools
-        self.fields = fields
+        self.fields = FIELDS.get(simulator.provider) if fields is None else fields
         self.limits = limits
         self.clock = clock or SystemClock()
         self.turns: list[Turn] = []

@@ -1,0 +1,83 @@
+"""A request's body, read within limits and unpacked where the client packed it."""
+
+import zlib
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from thoughtline.errors import ThoughtlineError
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class TooLarge(ThoughtlineError):
+    """The request's body is larger than this gateway takes."""
+
+
+class Gone(ThoughtlineError):
+    """The client left before its request was complete."""
+
+
+async def read(receive: Receive, headers: Iterable[tuple[str, str]], limit: int) -> bytes:
+    """The whole body. Raises `TooLarge` as soon as that is certain, `Gone` when it never ends."""
+    declared = dict(headers).get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise TooLarge(_too_large(limit))
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        piece = message.get("body", b"")
+        if piece:
+            size += len(piece)
+            if size > limit:
+                raise TooLarge(_too_large(limit))
+            pieces.append(piece)
+        if not message.get("more_body"):
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _too_large(limit: int) -> str:
+    return (
+        f"the request body is larger than {limit} bytes; "
+        "shorten the history, or raise `server.max_body_bytes`"
+    )
+
+
+def unpack(body: bytes, encoding: str, limit: int) -> bytes | None:
+    """The body without its content encoding; None where it cannot be unpacked here."""
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        return None
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, by its own header
+    try:
+        plain = unpacker.decompress(body, limit + 1)
+    except zlib.error:
+        return None
+    if len(plain) > limit:
+        raise TooLarge(_too_large(limit))
+    return plain
+
+
+class Unpacker:
+    """A response's chunks without their content encoding, for the reader's copy."""
+
+    def __init__(self, encoding: str) -> None:
+        encoding = encoding.strip().lower()
+        packed = encoding in ("gzip", "x-gzip", "deflate")
+        self.readable = packed or encoding in ("", "identity")
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What this chunk says; nothing from the point on where it is damaged."""
+        if self._inner is None:
+            return chunk if self.readable else b""
+        try:
+            return self._inner.decompress(chunk)
+        except zlib.error:
+            self.readable = False
+            self._inner = None
+            return b""

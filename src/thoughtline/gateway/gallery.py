@@ -1,0 +1,107 @@
+"""The gallery: bytes to the client first, then a copy to the reader; the very end waits.
+
+Each chunk is forwarded as it came and looked at afterwards. Only the end of a response (the event
+that closes a stream, the last bytes of a JSON body) waits for the ledger, at most a bounded
+moment: what a client has received in full is in the log, whatever happens next. While a model
+thinks, the dialect's own keep-alive is sent between events.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from thoughtline.exchanges import Exchange
+from thoughtline.gateway.bodies import Unpacker
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Commit = Callable[[], Awaitable[None]]
+
+ENDINGS: dict[str, tuple[bytes, ...]] = {
+    "chat": (b"[DONE]",),
+    "responses": (b"response.completed", b"response.incomplete", b"response.failed"),
+    "messages": (b"message_stop",),
+    "gemini": (b"finishReason", b"finish_reason"),
+}
+"""Bytes that the last event of a stream holds. Elsewhere they do no harm: the reader knows."""
+
+_OVERLAP = 24
+
+
+class Gallery:
+    """One response on its way to one client."""
+
+    def __init__(self, send: Send, exchange: Exchange, commit: Commit, encoding: str = "") -> None:
+        self._send = send
+        self._exchange = exchange
+        self._commit = commit
+        self._unpacker = Unpacker(encoding)
+        self._busy = False
+        self._committed = False
+        self._between = True  # the last byte sent ended an event: a ping may stand here
+        self.last = 0.0  # when something was last sent, by the loop's clock
+        self.started = False
+
+    async def show(self, chunks: AsyncIterator[bytes], *, stream: bool) -> None:
+        """Forward everything; returns when the client has all of it."""
+        if stream:
+            await self._stream(chunks)
+        else:
+            await self._whole(chunks)
+
+    async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
+        endings = ENDINGS[self._exchange.dialect.name]
+        clock = asyncio.get_running_loop().time
+        tail = b""
+        async for chunk in chunks:
+            probe = tail + chunk
+            tail = probe[-_OVERLAP:]
+            if not self._committed and any(ending in probe for ending in endings):
+                self._take(chunk)
+                if self._exchange.done:
+                    await self._commit_once()
+                await self._forward(chunk)
+            else:
+                await self._forward(chunk)
+                self._take(chunk)
+            self._between = chunk.endswith(b"\n\n")
+            self.last = clock()
+        await self._commit_once()
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _whole(self, chunks: AsyncIterator[bytes]) -> None:
+        held = b""
+        async for chunk in chunks:
+            if held:
+                await self._forward(held)
+            held = chunk
+            self._take(chunk)
+        await self._commit_once()
+        await self._send({"type": "http.response.body", "body": held, "more_body": False})
+
+    def _take(self, chunk: bytes) -> None:
+        plain = self._unpacker.feed(chunk)
+        if plain:
+            self._exchange.feed(plain)
+
+    async def _commit_once(self) -> None:
+        if not self._committed:
+            self._committed = True
+            await self._commit()
+
+    async def _forward(self, chunk: bytes) -> None:
+        self._busy = True
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        self._busy = False
+
+    async def keep_alive(self, interval: float) -> None:
+        """Ping the client whenever nothing came for that long; runs beside `show`."""
+        clock = asyncio.get_running_loop().time
+        self.last = clock()
+        while True:
+            quiet = clock() - self.last
+            if quiet < interval:
+                await asyncio.sleep(interval - quiet)
+                continue
+            if self.started and self._between and not self._busy and not self._committed:
+                await self._forward(self._exchange.dialect.ping())
+            self.last = clock()

@@ -1,0 +1,421 @@
+"""THE WALK: one request through the rooms, from top to bottom.
+
+door (who is it) → reading room (`dialect.read`) → archive and workshop (`exchanges.begin`: one
+look-up, then `replay.restore`, then `dialect.patch`) → dispatch (the wire; one controlled retry in
+`healing`) → gallery (client first, then the reader) → ledger (the turn, in one transaction).
+
+What is not a request with a history passes through untouched, and so does a body that no dialect
+can read. Whatever the store does, requests flow.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from thoughtline.clock import Clock, SystemClock
+from thoughtline.dialects import DIALECTS
+from thoughtline.dialects.base import Dialect, Request
+from thoughtline.errors import StoreError, Unreadable, WireError
+from thoughtline.exchanges import Exchange, begin
+from thoughtline.gateway import bodies, headers
+from thoughtline.gateway.access import Door, Visitor, without_key
+from thoughtline.gateway.gallery import Gallery
+from thoughtline.gateway.healing import Healer
+from thoughtline.gateway.routes import Route, join, parse
+from thoughtline.gateway.upstreams import Directory, Upstream
+from thoughtline.replay import NOTHING, Action, Limits
+from thoughtline.stores.base import Store
+from thoughtline.wires.base import Inbound, Outbound, Wire
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+ERROR_LIMIT = 1 << 20
+
+
+class Observer(Protocol):
+    """Who watches the walk: metrics, logs, traces."""
+
+    def replayed(self, exchange: Exchange) -> None: ...
+    def healed(self, exchange: Exchange, remedy: str, *, changed: bool) -> None: ...
+    def ended(self, exchange: Exchange, status: int, reason: str) -> None: ...
+    def lost(self, exchange: Exchange, error: Exception) -> None: ...
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What of the settings the walk needs."""
+
+    max_body_bytes: int = 64 << 20
+    keepalive: float = 15.0  # seconds of silence before a ping; 0: never
+    commit_wait: float = 2.0  # how long the end of a response waits for the ledger
+    finish_on_disconnect: bool = False  # read on and keep the turn when the client leaves
+    strict: bool = False  # answer an error instead of sending a placeholder
+    limits: Limits = NOTHING
+
+
+class Refusal(Exception):
+    """We answer ourselves: status and words."""
+
+    def __init__(self, status: int, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.status, self.message, self.code = status, message, code
+
+
+class Proxy:
+    """Walks requests through the rooms."""
+
+    def __init__(
+        self,
+        *,
+        door: Door,
+        directory: Directory,
+        store: Store,
+        wire: Wire,
+        observer: Observer,
+        options: Options | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.door = door
+        self.directory = directory
+        self.store = store
+        self.wire = wire
+        self.observer = observer
+        self.options = options or Options()
+        self.clock = clock or SystemClock()
+        self.healer = Healer(observer)
+        self.open = 0  # responses under way
+        self._writes: set[asyncio.Task[Any]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, from the door to the ledger."""
+        route = parse(scope["method"], scope["path"])
+        walk = _Walk(self, scope, receive, send, route)
+        self.open += 1
+        try:
+            await walk.go()
+        except Refusal as refusal:
+            await walk.answer(refusal)
+        except bodies.TooLarge as error:
+            await walk.answer(Refusal(413, str(error), "request_too_large"))
+        except WireError as error:
+            await walk.answer(Refusal(502, f"{error}; is the upstream up?", "upstream_unreachable"))
+        except bodies.Gone:
+            pass
+        finally:
+            self.open -= 1
+
+    async def drain(self) -> None:
+        """Wait for the writes that are still under way."""
+        if self._writes:
+            await asyncio.wait(set(self._writes))
+
+    async def write(self, exchange: Exchange, reason: str = "") -> None:
+        """The ledger: write the turn; wait for it, but not for ever."""
+        task = asyncio.ensure_future(self._write(exchange, reason))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(task), self.options.commit_wait)
+
+    async def _write(self, exchange: Exchange, reason: str) -> None:
+        try:
+            await exchange.finish(reason=reason)
+        except StoreError as error:
+            self.observer.lost(exchange, error)
+
+
+class _Walk:
+    """One request on its way."""
+
+    def __init__(
+        self, proxy: Proxy, scope: Scope, receive: Receive, send: Send, route: Route
+    ) -> None:
+        self.proxy, self.scope, self.receive, self.send, self.route = (
+            proxy,
+            scope,
+            receive,
+            send,
+            route,
+        )
+        self.headers = headers.text(scope["headers"])
+        self.query: str = scope.get("query_string", b"").decode("latin-1")
+        self.dialect: Dialect | None = DIALECTS.get(route.dialect)
+        self.started = False  # the client has a status line
+        self._left = False  # the client is gone
+
+    async def go(self) -> None:
+        options = self.proxy.options
+        visitor = self._door()
+        body = await bodies.read(self.receive, self.headers, options.max_body_bytes)
+        plain = bodies.unpack(
+            body, dict(self.headers).get("content-encoding", ""), options.max_body_bytes
+        )
+        request = self._read(plain)
+        upstream = self._upstream(request.model if request else self.route.model)
+        if request is None or self.dialect is None:
+            await self._pass(body, upstream, visitor)
+            return
+        exchange = await self._begin(request, upstream, visitor)
+        if options.strict or self._asked("strict"):
+            _insist(exchange)
+        self.proxy.observer.replayed(exchange)
+        await self._watched(exchange, self._dispatch(exchange, body, upstream))
+
+    # -- door, reading room ----------------------------------------------------------------------
+
+    def _door(self) -> Visitor:
+        visitor = self.proxy.door.admit(self.scope["headers"], self.query)
+        if visitor is None:
+            raise Refusal(
+                401,
+                "this gateway does not know that key; expected one of its client keys",
+                "invalid_api_key",
+            )
+        return visitor
+
+    def _read(self, body: bytes | None) -> Request | None:
+        if self.dialect is None or body is None or self._asked("off"):
+            return None
+        try:
+            request = self.dialect.read(body)
+        except Unreadable:
+            return None
+        return _with(request, self.route)
+
+    def _upstream(self, model: str) -> Upstream:
+        upstream = self.proxy.directory.pick(self.route.upstream, model)
+        if upstream is not None:
+            return upstream
+        known = ", ".join(self.proxy.directory.names)
+        if self.route.upstream:
+            raise Refusal(
+                404,
+                f"no upstream is called {self.route.upstream!r}; known: {known}",
+                "unknown_upstream",
+            )
+        raise Refusal(
+            404,
+            f"no upstream serves the model {model!r}; name one in the path "
+            f"(/u/NAME{self.route.path}), or give one a pattern under `upstreams.NAME.models`; "
+            f"known: {known}",
+            "model_not_found",
+        )
+
+    def _asked(self, word: str) -> bool:
+        return dict(self.headers).get("x-thoughtline-replay", "").strip().lower() == word
+
+    # -- archive, workshop -----------------------------------------------------------------------
+
+    async def _begin(self, request: Request, upstream: Upstream, visitor: Visitor) -> Exchange:
+        proxy = self.proxy
+        assert self.dialect is not None  # noqa: S101 (there is a request)
+        credential = upstream.key or visitor.credential
+        return await begin(
+            request,
+            dialect=self.dialect,
+            target=upstream.target(
+                dialect=self.dialect.name,
+                model=request.model,
+                account=proxy.door.fingerprint(credential),
+            ),
+            tenant=visitor.tenant,
+            store=proxy.store,
+            clock=proxy.clock,
+            hints=headers.hints(self.headers),
+            limits=proxy.options.limits,
+        )
+
+    # -- dispatch --------------------------------------------------------------------------------
+
+    async def _dispatch(self, exchange: Exchange, body: bytes, upstream: Upstream) -> None:
+        sent = body if exchange.body is exchange.request.body else exchange.body
+        remedied = False
+        while True:
+            exchange.sent()
+            outbound = self._outbound(sent, upstream, recoded=sent is not body)
+            async with self.proxy.wire.send(outbound) as inbound:
+                if 400 <= inbound.status < 500 and not remedied:
+                    refusal = await inbound.read(ERROR_LIMIT)
+                    remedied = True
+                    if await self.proxy.healer.heal(exchange, inbound.status, refusal):
+                        sent = exchange.body
+                        continue
+                    await self._whole(inbound, refusal)
+                    self.proxy.observer.ended(exchange, inbound.status, "refused")
+                    return
+                await self._show(exchange, inbound)
+                return
+
+    def _outbound(self, body: bytes, upstream: Upstream, *, recoded: bool) -> Outbound:
+        query = without_key(self.query) if upstream.key else self.query
+        made = headers.upstream(
+            self.headers, dialect=self.route.dialect, key=upstream.key, recoded=recoded
+        )
+        return Outbound(
+            method=self.scope["method"],
+            url=join(upstream.base_url, self.route.path, query),
+            headers=[*made, *upstream.headers.items()],
+            body=body,
+        )
+
+    # -- gallery, ledger -------------------------------------------------------------------------
+
+    async def _show(self, exchange: Exchange, inbound: Inbound) -> None:
+        proxy, known = self.proxy, dict(inbound.headers)
+        kind = next((v for n, v in inbound.headers if n.lower() == "content-type"), "")
+        encoding = next((v for n, v in inbound.headers if n.lower() == "content-encoding"), "")
+        stream = "event-stream" in kind or (exchange.request.stream and "json" not in kind)
+        captured = inbound.status == 200
+        gallery = Gallery(self.send, exchange, lambda: proxy.write(exchange), encoding)
+        await self._start(inbound, _ours(exchange, known))
+        if not captured:
+            await self._rest(inbound)
+            proxy.observer.ended(exchange, inbound.status, "")
+            return
+        gallery.started = True
+        reason = await self._guarded(gallery, exchange, inbound, stream=stream)
+        proxy.observer.ended(exchange, inbound.status, reason)
+
+    async def _guarded(
+        self, gallery: Gallery, exchange: Exchange, inbound: Inbound, *, stream: bool
+    ) -> str:
+        """Show the response; an upstream that breaks off is part of the record."""
+        interval = self.proxy.options.keepalive if stream else 0
+        pings = asyncio.ensure_future(gallery.keep_alive(interval)) if interval > 0 else None
+        try:
+            await gallery.show(inbound.chunks(), stream=stream)
+        except WireError as error:
+            await self.proxy.write(exchange, str(error))
+            await self._break_off(str(error), stream=stream)
+            return str(error)
+        except asyncio.CancelledError:
+            if self._left and self.proxy.options.finish_on_disconnect:
+                await self._read_on(exchange, inbound)
+            raise
+        finally:
+            if pings is not None:
+                pings.cancel()
+        return ""
+
+    async def _watched(self, exchange: Exchange, walking: Coroutine[Any, Any, None]) -> None:
+        """Walk on, unless the client leaves: then let go of the upstream, and log what there was.
+
+        A bare ASGI application is not told that its client left, unless it asks.
+        """
+        walker = asyncio.ensure_future(walking)
+        watch = asyncio.ensure_future(self._watch(walker))
+        try:
+            await walker
+        except asyncio.CancelledError:
+            walker.cancel()
+            if not self._left:
+                raise
+            await self.proxy.write(exchange, "the client left")
+            self.proxy.observer.ended(exchange, 499, "the client left")
+        finally:
+            watch.cancel()
+
+    async def _watch(self, walker: asyncio.Task[None]) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        self._left = True
+        walker.cancel()
+
+    async def _read_on(self, exchange: Exchange, inbound: Inbound) -> None:
+        with contextlib.suppress(WireError):
+            async for chunk in inbound.chunks():
+                exchange.feed(chunk)
+
+    async def _break_off(self, reason: str, *, stream: bool) -> None:
+        """The upstream broke: tell a stream's client in its own tongue, cut everybody else off."""
+        if not stream or self.dialect is None:
+            raise WireError(reason)
+        error = self.dialect.error(502, reason, code="upstream_broke_off")
+        event = b"event: error\n" if self.dialect.name in ("messages", "responses") else b""
+        body = event + b"data: " + error + b"\n\n"
+        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+
+    # -- answers without a history ---------------------------------------------------------------
+
+    async def _pass(self, body: bytes, upstream: Upstream, visitor: Visitor) -> None:
+        """Untouched, both ways."""
+        outbound = self._outbound(body, upstream, recoded=False)
+        async with self.proxy.wire.send(outbound) as inbound:
+            await self._start(inbound, ())
+            await self._rest(inbound)
+
+    async def _start(self, inbound: Inbound, ours: Sequence[tuple[str, str]]) -> None:
+        self.started = True
+        made = headers.downstream(inbound.headers, ours)
+        await self.send({"type": "http.response.start", "status": inbound.status, "headers": made})
+
+    async def _rest(self, inbound: Inbound) -> None:
+        async for chunk in inbound.chunks():
+            await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _whole(self, inbound: Inbound, body: bytes) -> None:
+        """An upstream's refusal, unchanged."""
+        await self._start(inbound, ())
+        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def answer(self, refusal: Refusal) -> None:
+        """An answer of ours, in the shape of the dialect that was spoken."""
+        if self.started:
+            raise refusal
+        self.started = True
+        speaker = self.dialect or DIALECTS["chat"]
+        body = speaker.error(refusal.status, refusal.message, code=refusal.code)
+        made = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await self.send({"type": "http.response.start", "status": refusal.status, "headers": made})
+        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _with(request: Request, route: Route) -> Request:
+    """What the path says about a request, where the dialect keeps it there."""
+    from msgspec.structs import replace
+
+    if route.model or route.stream is not None:
+        return replace(
+            request,
+            model=route.model or request.model,
+            stream=request.stream if route.stream is None else route.stream,
+        )
+    return request
+
+
+def _ours(exchange: Exchange, known: dict[str, str]) -> list[tuple[str, str]]:
+    """Our headers: where the turn is kept, and what became of the thoughts."""
+    restoration = exchange.restoration
+    restored = restoration.count(Action.RESTORED) + restoration.count(Action.REPLACED)
+    report = (
+        f"restored={restored}; missed={restoration.missed}; "
+        f"placeholder={restoration.count(Action.PLACEHOLDER)}; "
+        f"dropped={restoration.count(Action.DROPPED)}"
+    )
+    made = [
+        ("x-thoughtline-session", exchange.session),
+        ("x-thoughtline-turn", exchange.turn),
+        ("x-thoughtline-replay", report),
+    ]
+    return [(name, value) for name, value in made if name not in known]
+
+
+def _insist(exchange: Exchange) -> None:
+    """Strict mode: an error instead of a placeholder, or of thinking switched off."""
+    missing = [
+        str(ruling.turn)
+        for ruling in exchange.restoration.rulings
+        if ruling.action is Action.PLACEHOLDER
+    ]
+    if missing or exchange.restoration.fields:
+        where = ", ".join(missing) or "the running tool loop"
+        raise Refusal(
+            409,
+            f"strict replay: the thoughts of assistant turn(s) {where} are not known, and this "
+            "provider demands them; start a new conversation, or do without strict mode",
+            "thought_missing",
+        )

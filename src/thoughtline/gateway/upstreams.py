@@ -1,0 +1,77 @@
+"""Which upstream serves a request, and what is known about it.
+
+An upstream is a name, an endpoint and a policy row. A client names one in its path, or its model
+does: configured patterns come before built-in ones, and the longest pattern wins.
+"""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from thoughtline.guards import Target
+from thoughtline.parts import Origin
+from thoughtline.policies import infer, lookup
+
+
+class Upstream(Struct, frozen=True, kw_only=True):
+    """One provider's endpoint."""
+
+    name: str
+    base_url: str
+    policy: str = ""  # inferred from the host when empty
+    key: str = ""  # goes upstream instead of the client's credential
+    models: tuple[str, ...] = ()
+    headers: Mapping[str, str] = {}
+    configured: bool = True  # by the user; False: known to us
+
+    def __repr__(self) -> str:
+        return f"Upstream({self.name!r}, {self.base_url!r})"  # never the key
+
+    def target(self, *, dialect: str, model: str, account: str) -> Target:
+        """Where a request with this model and credential goes, for guards and policies."""
+        policy = self.policy or infer(self.base_url)
+        return Target(
+            policy=lookup(policy, dialect, model),
+            origin=Origin(
+                dialect=dialect,
+                provider=policy,
+                endpoint=self.base_url.rstrip("/"),
+                account=account,
+                model=model,
+                asked=model,
+            ),
+        )
+
+
+class Directory:
+    """All upstreams."""
+
+    def __init__(self, upstreams: Iterable[Upstream]) -> None:
+        self._all = {upstream.name: upstream for upstream in upstreams}
+        self._patterns = sorted(
+            (
+                (not upstream.configured, -len(pattern), pattern, upstream)
+                for upstream in self._all.values()
+                for pattern in upstream.models
+            ),
+            key=lambda entry: entry[:3],
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The names a client may use in its path."""
+        return list(self._all)
+
+    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
+        return iter(self._all.values())
+
+    def pick(self, name: str, model: str) -> Upstream | None:
+        """By name if one is given, else by model; a single configured upstream takes the rest."""
+        if name:
+            return self._all.get(name)
+        for _, _, pattern, upstream in self._patterns:
+            if fnmatchcase(model, pattern):
+                return upstream
+        own = [upstream for upstream in self._all.values() if upstream.configured]
+        return own[0] if len(own) == 1 else None
