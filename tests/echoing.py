@@ -243,3 +243,63 @@ def assemble(datas):
 def healed(text):
     """The text with the halves of its emoji put together."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+class GeminiClient(Client):
+    model = "gemini-3-pro-preview"
+
+    @property
+    def path(self):
+        method = "streamGenerateContent" if self.stream else "generateContent"
+        return f"/v1beta/models/{self.model}:{method}"
+
+    @property
+    def query(self):
+        return "alt=sse" if self.stream else ""
+
+    def user(self, text):
+        return write({"role": "user", "parts": [{"text": text}]})
+
+    def request(self):
+        declared = [{"name": name, "parameters": {"type": "OBJECT"}} for name in TOOL_NAMES]
+        return {
+            "contents": self.raw(),
+            "tools": [{"functionDeclarations": declared}] if self.tools else [],
+            **self.body,
+        }
+
+    def output(self, reply):
+        """The parts of an answer, as bytes, none of them merged."""
+        bodies = [reply.body]
+        if self.stream:
+            bodies = [block.removeprefix(b"data: ") for block in reply.body.split(b"\r\n\r\n")]
+        parts = []
+        for body in filter(None, bodies):
+            candidate = elements(fields(body)["candidates"])[0]
+            parts += elements(fields(fields(candidate)["content"])["parts"])
+        return parts
+
+    def absorb(self, reply):
+        parts = self.output(reply)
+        content = [Fragment(part.decode()) for part in parts]
+        self.history.append(write({"role": "model", "parts": content}))
+        calls = [load(part)["functionCall"] for part in parts if b'"functionCall"' in part]
+        if not calls:
+            self.history.append(self.user("And then?"))
+            return
+        responses = [
+            {"functionResponse": {"name": call["name"], "response": {"result": "fine"}}}
+            for call in calls
+        ]
+        self.history.append(write({"role": "user", "parts": responses}))
+
+    def parts(self, at):
+        """The parts of one content, parsed."""
+        return load(self.history[at])["parts"]
+
+    def change(self, at, index, **changes):
+        """Change fields of one part; None removes a field."""
+        parts = self.parts(at)
+        part = {**parts[index], **changes}
+        parts[index] = {name: one for name, one in part.items() if one is not None}
+        self.edit(at, parts=parts)

@@ -13,13 +13,14 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from thoughtline.testing.sims import chat, messages, responses
+from thoughtline.testing.sims import chat, gemini, messages, responses
 from thoughtline.testing.sims.base import Factory, Script, Simulator
 
 PROVIDERS: dict[str, Factory] = {
     **chat.PROVIDERS,
     **responses.PROVIDERS,
     **messages.PROVIDERS,
+    **gemini.PROVIDERS,
 }
 """Name → what builds its simulator; the first part of the path in `thoughtline sim`."""
 
