@@ -116,6 +116,14 @@ def identical(turn: Turn, echo: Sequence[Thought], placed: Sequence[Placed]) -> 
     )
 
 
+def suffices(echo: Sequence[Thought], placed: Sequence[Placed], policy: Policy) -> bool:
+    """Whether the echo has at least the key the target looks at first, and nothing it must not."""
+    wanted = {p.carrier: p.raw for p in placed}
+    return policy.reads[0] in {t.carrier for t in echo} and all(
+        t.carrier in wanted and same(t.raw, wanted[t.carrier]) for t in echo
+    )
+
+
 def _level(place: Place) -> tuple[str, int]:
     """Texts may have been dropped or merged; calls never are."""
     return (place.kind, place.nth) if place.kind == "call" else ("", 0)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from thoughtline import keys as k
 from thoughtline.dialects.base import Placed, Revision
-from thoughtline.guards import Target, guard, identical, render, sendable, standing
+from thoughtline.guards import Target, guard, identical, render, sendable, standing, suffices
 from thoughtline.matching import Match, Path, Rung, resolve
 from thoughtline.memories import Memory
 from thoughtline.parts import Blob, Carrier, Result, Text, Thought
@@ -169,7 +169,8 @@ class _Restorer:
         if placed and need is not Need.REQUIRED and self._over_limit(index):
             placed, reasons = [], ["over the limit"]
         if placed:
-            if identical(turn, echo, placed) and not reasons:
+            enough = self.policy.copies and suffices(echo, placed, self.policy)
+            if (enough or identical(turn, echo, placed)) and not reasons:
                 action = Action.EXACT
             else:
                 action = Action.REPLACED if echo else Action.RESTORED
