@@ -287,14 +287,18 @@ class _Restorer:
             return Need.IGNORED
         if policy.with_tools and not self.path.tools:
             return policy.beyond
-        running = index >= self.loop
-        inside = {
-            Scope.ALL: True,
-            Scope.LOOP: running,
-            Scope.CALLS: bool(turn.calls),
-            Scope.FIRST_CALL: running and bool(turn.calls),
-        }[policy.scope]
-        return policy.need if inside else policy.beyond
+        return policy.need if self._inside(index, turn) else policy.beyond
+
+    def _inside(self, index: int, turn: Turn) -> bool:
+        match self.policy.scope:
+            case Scope.ALL:
+                return True
+            case Scope.LOOP:
+                return index >= self.loop
+            case Scope.CALLS:
+                return bool(turn.calls)
+            case Scope.FIRST_CALL:
+                return index >= self.loop and bool(turn.calls)
 
     def _over_limit(self, index: int) -> bool:
         if self.limits.loop_only and index < self.loop:

@@ -91,13 +91,17 @@ def members(data: bytes, span: Span | None = None) -> dict[str, Span]:
     for key, raw in raws.items():
         text = bytes(raw)
         match = _KEY.match(piece, position)
-        if match is None or loads(match[1]) != key or not piece.startswith(text, match.end()):
+        if match is None or not _spells(match[1], key) or not piece.startswith(text, match.end()):
             raise Unreadable(f"duplicate key near byte {base + position}")
         position = match.end() + len(text)
         found[key] = Span(base + match.start(1), base + match.end(), base + position)
     if piece[position:].strip() != b"}":
         raise Unreadable(f"duplicate key near byte {base + position}")
     return found
+
+
+def _spells(quoted: bytes, key: str) -> bool:
+    return quoted[1:-1] == key.encode() or (b"\\" in quoted and loads(quoted) == key)
 
 
 def elements(data: bytes, span: Span) -> list[Span]:

@@ -65,6 +65,8 @@ def _content(there: bytes, thoughts: Sequence[Placed]) -> bytes | None:
     """The new content, or None where it is right as it is."""
     inline = "".join(splice.loads(p.raw.encode()) for p in thoughts if p.carrier is Carrier.THINK)
     chunks = [p for p in thoughts if p.carrier is Carrier.CHUNK]
+    if not inline and not chunks and b"think" not in there:
+        return None  # the usual case: no thought inside, and none to go there
     value = splice.loads(there)
     if isinstance(value, list):
         return _list(there, value, inline, chunks)
@@ -153,6 +155,8 @@ def _calls(body: bytes, place: Span | None, thoughts: Sequence[Placed]) -> list[
         for p in thoughts
         if p.carrier is Carrier.EXTRA_CONTENT and p.place.kind == "call"
     }
+    if not riding and b"extra_content" not in _at(body, place):
+        return []
     edits: list[Edit] = []
     nth = 0
     for span in splice.elements(body, place):
