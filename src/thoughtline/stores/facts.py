@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from thoughtline.errors import Conflict, StoreError
+from thoughtline.errors import Conflict, StoreError, Unreadable
 from thoughtline.events import Draft, Event, Reasoning, decode
 from thoughtline.memories import Memory
 from thoughtline.parts import Thought
@@ -33,6 +33,7 @@ class _Fork(Struct, frozen=True):
 
 _refusals = msgspec.json.Decoder(Refusal)
 _forks = msgspec.json.Decoder(_Fork)
+_UNCLEAR = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def check(batch: Batch) -> None:
@@ -85,7 +86,7 @@ def about(type: str, data: str) -> str | None:
     if type == "session_forked":
         try:
             return _forks.decode(data).session
-        except msgspec.MsgspecError:
+        except _UNCLEAR:
             return None
     return None
 
@@ -94,7 +95,7 @@ def refusal(data: str) -> Refusal | None:
     """What a `quarantined` event says, whatever its version; None when it says nothing clear."""
     try:
         return _refusals.decode(data)
-    except msgspec.MsgspecError:
+    except _UNCLEAR:
         return None
 
 
@@ -102,7 +103,7 @@ def thought(version: int, data: str) -> Thought | None:
     """The thought of a reasoning event, or None when this version cannot read it."""
     try:
         body = decode("reasoning", version, data)
-    except msgspec.MsgspecError:
+    except Unreadable:
         return None
     return body.thought if isinstance(body, Reasoning) else None
 

@@ -1,0 +1,231 @@
+"""How fast the SQLite store writes and finds.
+
+- appended events per second: 64 writers at once, batches of eight events with one memory;
+- the same while the event loop is busy with other work, as in a loaded gateway;
+- a look-up of 150 names among a million stored thoughts (`THOUGHTLINE_BENCH_THOUGHTS` for fewer):
+  all of one conversation, and each of another one, which is as scattered as it gets.
+
+The file with a million thoughts is built with plain inserts into the store's own tables.
+"""
+
+import asyncio
+import hashlib
+import os
+import random
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from thoughtline.clock import SystemClock
+from thoughtline.events import (
+    AssistantMessage,
+    Draft,
+    Outcome,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    TurnEnded,
+    TurnStarted,
+    Usage,
+    UserMessage,
+    draft,
+)
+from thoughtline.memories import Memory
+from thoughtline.parts import Call, Carrier, Origin, Result, Text, Thought
+from thoughtline.stores.base import Batch
+from thoughtline.stores.sqlite import SqliteStore
+from thoughtline.stores.sqlite.files import File
+
+Figure = tuple[str, float, str]
+
+THOUGHTS = int(os.environ.get("THOUGHTLINE_BENCH_THOUGHTS", "1000000"))
+WRITERS = 64
+BATCHES = 40  # per writer and run
+TURNS = 50  # per session in the big file
+NAMES = 5  # per turn
+ORIGIN = Origin(dialect="chat", provider="deepseek", endpoint="https://api.test", model="deepseek-v4")
+WORDS = "the model looks at the file, sees that the loop never ends, and thinks about a way out; "
+
+clock = SystemClock()
+
+
+# -- appending -------------------------------------------------------------------------------
+
+
+def _turn(session: str, parent: str) -> Batch:
+    """Eight events of a turn with a thought, two calls and an answer; about 4 kB of text."""
+    turn = clock.new_id()
+    thought = Thought(
+        carrier=Carrier.REASONING_CONTENT,
+        raw=msgspec.json.encode(WORDS * 20).decode(),
+        text=WORDS * 5,
+        origin=ORIGIN,
+    )
+    call = Call(name="read_file", arguments='{"path": "src/main.py"}', id=clock.new_id())
+    said = (
+        UserMessage(parts=(Text(text=WORDS),)),
+        ToolResult(result=Result(content=WORDS * 8, call=call.id)),
+        Reasoning(thought=thought),
+        ToolCall(call=call),
+        ToolCall(call=call),
+        AssistantMessage(parts=(Text(text=WORDS * 2),)),
+        TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=1000, output=100), model="v4"),
+    )
+    now = clock.wall()
+    drafts: list[Draft] = [draft(TurnStarted(target=ORIGIN), id=turn, parent=parent, at=now)]
+    drafts += [draft(body, id=clock.new_id(), parent=turn, at=now) for body in said]
+    memory = Memory(
+        session=session,
+        turn=turn,
+        parent=parent,
+        origin=ORIGIN,
+        at=now,
+        outline="tccx",
+        thoughts=(thought,),
+        calls=(call.id, call.id),
+        names=tuple(os.urandom(16) for _ in range(NAMES)),
+    )
+    return Batch(session=session, tenant="bench", drafts=tuple(drafts), memories=(memory,))
+
+
+async def _converse(store: SqliteStore, batches: list[Batch]) -> int:
+    return sum([len(await store.append(batch)) for batch in batches])
+
+
+async def _busy(stop: asyncio.Event) -> None:
+    """Other work in the loop: slices of a third of a millisecond, as requests are."""
+    while not stop.is_set():
+        end = time.perf_counter() + 0.0003
+        while time.perf_counter() < end:
+            pass
+        await asyncio.sleep(0)
+
+
+async def _append(directory: Path, run: int, busy: bool) -> float:
+    """Events per second of one run on a new file."""
+    work = [[_turn(f"{run}-{n}", "") for _ in range(BATCHES)] for n in range(WRITERS)]
+    store = SqliteStore(directory / f"append-{run}-{busy}.db")
+    await store.stats()  # opens the file
+    stop = asyncio.Event()
+    other = asyncio.create_task(_busy(stop)) if busy else None
+    start = time.perf_counter()
+    written = sum(await asyncio.gather(*(_converse(store, batches) for batches in work)))
+    took = time.perf_counter() - start
+    stop.set()
+    if other:
+        await other
+    assert written == (await store.stats()).events == WRITERS * BATCHES * 8
+    await store.close()
+    return written / took
+
+
+# -- finding ---------------------------------------------------------------------------------
+
+
+def _name(turn: int, which: int) -> bytes:
+    return hashlib.blake2b(b"%d:%d" % (turn, which), digest_size=16).digest()
+
+
+def _events(count: int) -> Iterator[tuple[object, ...]]:
+    """A thought and the end of its turn, for so many turns."""
+    lengths = random.Random(7)
+    for n in range(count):
+        session, place = divmod(n, TURNS)
+        turn = f"{n:032x}"
+        raw = msgspec.json.encode((WORDS * 24)[: lengths.randrange(200, 2000)]).decode()
+        thought = Thought(carrier=Carrier.REASONING_CONTENT, raw=raw, origin=ORIGIN)
+        data = msgspec.json.encode(Reasoning(thought=thought)).decode()
+        yield (session + 1, place * 2, turn[::-1], turn, "1.5", "reasoning", 1, None, data)
+        ended = '{"outcome":"completed"}'
+        yield (session + 1, place * 2 + 1, turn[::-1], turn, "1.5", "turn_ended", 1, None, ended)
+
+
+def _memories(count: int) -> Iterator[tuple[object, ...]]:
+    for n in range(count):
+        memory = Memory(
+            session=f"session-{n // TURNS}",
+            turn=f"{n:032x}",
+            origin=ORIGIN,
+            at=1.5,
+            outline="tc",
+            calls=(f"call_{n}",),
+            names=tuple(_name(n, which) for which in range(NAMES)),
+        )
+        yield (n + 1, n // TURNS + 1, memory.turn, msgspec.json.encode(memory).decode())
+
+
+def build(path: Path, count: int) -> None:
+    """A file with so many thoughts, one per turn."""
+    db = File(path, timeout=5.0, synchronous="normal").for_writing()
+    db.execute("PRAGMA synchronous = OFF")
+    db.execute("PRAGMA cache_size = -400000")
+    indexes = db.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+    ).fetchall()
+    for name, _ in indexes:
+        db.execute(f"DROP INDEX {name}")
+    db.execute("BEGIN")
+    db.execute("INSERT INTO tenants VALUES (1, 'bench')")
+    rows = ((n + 1, f"session-{n}", TURNS * 2 - 1, TURNS) for n in range(-(-count // TURNS)))
+    db.executemany("INSERT INTO sessions VALUES (?, ?, 1, 1.5, 1.5, ?, ?, 1.5, 1.5)", rows)
+    db.executemany("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _events(count))
+    db.executemany("INSERT INTO memories VALUES (?, ?, ?, ?)", _memories(count))
+    names = sorted((_name(n, which), n + 1) for n in range(count) for which in range(NAMES))
+    db.executemany("INSERT INTO names VALUES (1, ?, ?)", names)
+    for _, statement in indexes:
+        db.execute(statement)
+    db.execute("COMMIT")
+    db.close()
+
+
+async def _find(store: SqliteStore, count: int, scattered: bool, chance: random.Random) -> float:
+    """Milliseconds of one look-up of 150 names."""
+    if scattered:
+        names = [_name(chance.randrange(count), 0) for _ in range(150)]
+    else:
+        first = chance.randrange(count // TURNS) * TURNS
+        names = [_name(first + n // 3, n % 3) for n in range(150)]
+    start = time.perf_counter()
+    found = await store.find("bench", names)
+    took = time.perf_counter() - start
+    assert len(found) == len(set(names))
+    assert all(len(memory.thoughts) == 1 for (memory,) in found.values())
+    return took * 1000
+
+
+async def _finding(path: Path, count: int) -> list[Figure]:
+    store = SqliteStore(path)
+    chance = random.Random(11)
+    figures: list[Figure] = []
+    for name, scattered in (("one conversation", False), ("scattered", True)):
+        for _ in range(30):  # the operating system's cache, and the statement's
+            await _find(store, count, scattered, chance)
+        runs = [await _find(store, count, scattered, chance) for _ in range(101)]
+        figures.append((f"find 150 names of {count:,} thoughts, {name}", statistics.median(runs), "ms"))
+    await store.close()
+    return figures
+
+
+def run() -> list[Figure]:
+    """Measure everything; (name, figure, unit), medians of repeated runs."""
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for label, busy in (("append", False), ("append, busy event loop", True)):
+            rates = [asyncio.run(_append(directory, run, busy)) for run in range(5)]
+            figures.append((label, statistics.median(rates), "events/s"))
+        path = directory / "find.db"
+        build(path, THOUGHTS)
+        figures += asyncio.run(_finding(path, THOUGHTS))
+    return figures
+
+
+if __name__ == "__main__":
+    for name, figure, unit in run():
+        print(f"{name:<60} {figure:>12,.2f} {unit}")

@@ -1,0 +1,87 @@
+"""Connections that read, in a few threads beside the writer.
+
+Readers never wait for the writer and the writer never for them: each sees the file as it was when
+its statement began. A connection goes back to the pool when it is done, and is thrown away when
+something went wrong or when another file stands at the path.
+"""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from thoughtline.errors import Unavailable
+from thoughtline.stores.sqlite.files import File
+
+T = TypeVar("T")
+
+
+class _Lease(NamedTuple):
+    """A connection, and the file it belongs to."""
+
+    db: sqlite3.Connection
+    inode: tuple[int, int] | None
+    lasting: bool
+
+
+class Readers:
+    """The pool."""
+
+    def __init__(self, file: File, count: int) -> None:
+        self._file = file
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="thoughtline-reader")
+        self._idle: deque[_Lease] = deque()
+        self._closed = False
+        self.opened = False  # whether the file was ever there
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a function with a connection, in one of the threads."""
+        if self._closed:
+            raise Unavailable("this store is closed; open it again")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._do, work)
+
+    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            lease = self._lease()
+        except sqlite3.Error as error:
+            raise self._file.explain(error) from error
+        try:
+            result = work(lease.db)
+        except BaseException as error:
+            lease.db.close()
+            if isinstance(error, (sqlite3.Error, msgspec.MsgspecError, ValueError)):
+                raise self._file.explain(error) from error
+            raise
+        if lease.lasting:
+            self._idle.append(lease)
+        else:
+            lease.db.close()
+        return result
+
+    def _lease(self) -> _Lease:
+        inode = self._file.inode()
+        stale = False
+        with suppress(IndexError):
+            while True:
+                lease = self._idle.pop()
+                if lease.inode == inode:
+                    return lease
+                lease.db.close()
+                stale = True
+        if stale:
+            raise self._file.gone()
+        db, lasting = self._file.for_reading()
+        self.opened = True
+        return _Lease(db, inode, lasting)
+
+    async def close(self) -> None:
+        """Wait for those who read, then close everything."""
+        self._closed = True
+        await asyncio.to_thread(self._threads.shutdown)
+        while self._idle:
+            self._idle.pop().db.close()

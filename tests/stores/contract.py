@@ -1,0 +1,580 @@
+"""What every store must do. A store's tests subclass `StoreContract` and say how to open it."""
+
+import asyncio
+
+import pytest
+
+from stores.samples import (
+    ORIGIN,
+    StillClock,
+    fork,
+    notes,
+    plain,
+    refusal,
+    thought,
+    turn,
+    watching,
+)
+from thoughtline.errors import Conflict, StoreError, Unavailable
+from thoughtline.memories import Memory
+from thoughtline.stores.base import CANDIDATES, Batch, Stats, Summary, Tally
+
+A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
+
+JSON = [
+    "{}",
+    '{"a":1.0,"b":1,"c":1e2,"d":-0.0}',
+    '{"big":123456789012345678901234567890}',
+    ' {"spaced" :  [ 1 , 2 ] }\n',
+    '{"twice":1,"twice":2}',
+    '{"text":"ä 漢 🙂 \u2028 \\u2028 \\ud83d \\u0000 \\u001e"}',
+    '"' + "x" * 100_000 + '"',
+]
+
+
+class StoreContract:
+    """Subclass it, and say how the store is opened."""
+
+    def open(self, place, clock):
+        """A store at this place; the same place is the same data, if it is kept at all."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def clock(self):
+        return StillClock()
+
+    @pytest.fixture
+    async def store(self, tmp_path, clock):
+        store = self.open(tmp_path / "store", clock)
+        yield store
+        await store.close()
+
+
+class Appending(StoreContract):
+    async def test_events_are_numbered_from_zero_without_gaps(self, store):
+        first = await store.append(notes("s", 3))
+        second = await store.append(notes("s", 2))
+        assert [e.seq for e in first + second] == [0, 1, 2, 3, 4]
+        assert {e.session for e in first} == {"s"}
+
+    async def test_what_append_returns_is_what_read_returns(self, store):
+        written = await store.append(turn("s", "t1", '"one"', '"two"'))
+        assert await store.read("s") == written
+
+    @pytest.mark.parametrize("data", JSON, ids=range(len(JSON)))
+    async def test_data_comes_back_to_the_byte(self, store, data):
+        await store.append(Batch(session="s", tenant="T", drafts=(plain(data=data),)))
+        (event,) = await store.read("s")
+        assert event.data == data
+
+    @pytest.mark.parametrize("text", ["", "ä漢🙂", "a b\n\t", 'quo"te\\', "\x1e\x1f\x00", "null"])
+    async def test_every_field_comes_back(self, store, text):
+        draft = plain(id=text, parent=text, type=text or "x", version=2**40)
+        batch = Batch(session=f"s{text}", tenant=f"T{text}", drafts=(draft,))
+        (written,) = await store.append(batch)
+        (event,) = await store.read(batch.session)
+        assert event == written
+        assert (event.id, event.parent, event.version) == (text, text, 2**40)
+        (summary,) = await store.sessions(tenant=batch.tenant)
+        assert (summary.session, summary.tenant) == (batch.session, batch.tenant)
+
+    @pytest.mark.parametrize("at", [0.0, 0.1 + 0.2, 1763250000.1234567, 5e-324, 1.7e308, -1.0])
+    async def test_times_come_back_exactly(self, store, at):
+        await store.append(Batch(session="s", tenant="T", drafts=(plain(at=at),)))
+        (event,) = await store.read("s")
+        assert event.at == at
+
+    async def test_unknown_types_and_versions_are_kept(self, store):
+        drafts = (plain(type="from_the_future"), plain(type="reasoning", version=99, data="[]"))
+        await store.append(Batch(session="s", tenant="T", drafts=drafts))
+        assert [(e.type, e.version) for e in await store.read("s")] == [
+            ("from_the_future", 1),
+            ("reasoning", 99),
+        ]
+
+    async def test_a_writer_may_say_what_it_expects(self, store):
+        await store.append(notes("s", 2, expect=-1))
+        await store.append(notes("s", expect=1))
+        for wrong in (-1, 0, 1, 3):
+            with pytest.raises(Conflict, match="'s'"):
+                await store.append(notes("s", expect=wrong))
+        assert len(await store.read("s")) == 3
+
+    async def test_one_of_two_who_expect_the_same_wins(self, store):
+        outcomes = await asyncio.gather(
+            *(store.append(notes("s", expect=-1)) for _ in range(8)), return_exceptions=True
+        )
+        assert sum(isinstance(outcome, list) for outcome in outcomes) == 1
+        assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 7
+        assert len(await store.read("s")) == 1
+
+    async def test_a_session_belongs_to_one_tenant(self, store):
+        await store.append(notes("s", tenant="A"))
+        with pytest.raises(Conflict):
+            await store.append(notes("s", tenant="B"))
+        assert (await store.stats(tenant="B")).sessions == 0
+
+    async def test_a_conflict_leaves_nothing(self, store):
+        await store.append(turn("s", "t1", names=[A]))
+        refused = turn("s", "t1", '"no"', names=[B], tenant="T")
+        with pytest.raises(Conflict):
+            await store.append(
+                Batch(
+                    **{f: getattr(refused, f) for f in refused.__struct_fields__} | {"expect": 99}
+                )
+            )
+        assert len(await store.read("s")) == 2
+        assert set(await store.find("T", [A, B])) == {A}
+
+    async def test_a_memory_of_another_session_is_refused(self, store):
+        memory = Memory(session="other", turn="t", names=(A,))
+        batch = Batch(session="s", tenant="T", drafts=(plain(),), memories=(memory,))
+        with pytest.raises(StoreError, match="other"):
+            await store.append(batch)
+        assert await store.read("s") == []
+
+    async def test_what_is_not_json_is_refused(self, store):
+        with pytest.raises(StoreError, match="not JSON"):
+            await store.append(Batch(session="s", tenant="T", drafts=(plain(data='"\x1e"'),)))
+        assert await store.read("s") == []
+
+    async def test_one_bad_batch_does_not_take_others_with_it(self, store):
+        bad = Batch(session="bad", tenant="T", drafts=(plain(data="\x1e"),))
+        batches = [bad if n % 3 == 1 else notes(f"s{n}", 2) for n in range(9)]
+        outcomes = await asyncio.gather(*map(store.append, batches), return_exceptions=True)
+        assert [isinstance(o, StoreError) for o in outcomes] == [n % 3 == 1 for n in range(9)]
+        assert (await store.stats()).events == 12
+
+    async def test_a_batch_may_be_empty(self, store):
+        assert await store.append(notes("s", 0)) == []
+        assert await store.read("s") == []
+        await store.append(notes("s", expect=-1))
+
+    async def test_a_memory_may_come_later_than_its_turn(self, store):
+        whole = turn("s", "t1", '"one"', names=[A])
+        await store.append(Batch(session="s", tenant="T", drafts=whole.drafts))
+        await store.append(Batch(session="s", tenant="T", drafts=(), memories=whole.memories))
+        assert (await store.find("T", [A]))[A] == list(whole.memories)
+
+    async def test_many_writers_of_one_session_leave_no_gap(self, store):
+        batches = [notes("s", 1 + n % 4) for n in range(60)]
+        written = await asyncio.gather(*map(store.append, batches))
+        events = await store.read("s")
+        assert [e.seq for e in events] == list(range(len(events)))
+        for batch in written:  # each batch stands together
+            assert [e.seq for e in batch] == list(range(batch[0].seq, batch[0].seq + len(batch)))
+
+    async def test_who_stops_waiting_does_no_harm(self, store):
+        waiting = [asyncio.create_task(store.append(notes("s"))) for _ in range(5)]
+        await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await store.append(notes("s"))
+        events = await store.read("s")
+        assert [e.seq for e in events] == list(range(len(events)))
+
+
+class Reading(StoreContract):
+    async def test_unknown_sessions_are_empty(self, store):
+        assert await store.read("nobody") == []
+
+    async def test_after_and_limit(self, store):
+        await store.append(notes("s", 5))
+        seqs = [e.seq for e in await store.read("s", after=1, limit=2)]
+        assert seqs == [2, 3]
+        assert await store.read("s", after=4) == []
+        assert await store.read("s", limit=0) == []
+        assert len(await store.read("s", after=-7)) == 5
+
+    async def test_long_sessions_are_read_whole(self, store):
+        for _ in range(3):
+            await store.append(notes("s", 700))
+        await store.append(notes("other", 3))
+        assert [e.seq for e in await store.read("s")] == list(range(2100))
+        assert [e.seq for e in await store.read("s", after=498, limit=600)] == list(
+            range(499, 1099)
+        )
+
+
+class Finding(StoreContract):
+    async def test_thoughts_come_back_from_the_log_in_order(self, store):
+        batch = turn("s", "t1", '"one"', '"two"', names=[A, B])
+        await store.append(batch)
+        found = await store.find("T", [A])
+        assert found == {A: list(batch.memories)}
+        assert [t.raw for t in found[A][0].thoughts] == ['"one"', '"two"']
+
+    async def test_names_without_memories_are_left_out(self, store):
+        await store.append(turn("s", "t1", names=[A]))
+        assert set(await store.find("T", [C, A, B, A])) == {A}
+        assert await store.find("T", [C]) == {}
+        assert await store.find("T", []) == {}
+
+    async def test_nothing_is_found_across_tenants(self, store):
+        await store.append(turn("s", "t1", names=[A], tenant="A"))
+        await store.append(turn("z", "t2", names=[A], tenant="B"))
+        assert await store.find("C", [A]) == {}
+        assert [m.session for m in (await store.find("B", [A]))[A]] == ["z"]
+
+    async def test_the_same_turn_id_elsewhere_is_another_turn(self, store):
+        await store.append(turn("s", "t1", '"mine"', names=[A]))
+        await store.append(turn("z", "t1", '"theirs"', names=[B]))
+        await store.append(turn("y", "t1", '"foreign"', names=[A], tenant="B"))
+        found = await store.find("T", [A, B])
+        assert [t.raw for t in found[A][0].thoughts] == ['"mine"']
+        assert [t.raw for t in found[B][0].thoughts] == ['"theirs"']
+
+    async def test_the_last_filed_comes_first(self, store):
+        for n in range(4):
+            await store.append(turn(f"s{n}", f"t{n}", names=[A]))
+        assert [m.turn for m in (await store.find("T", [A]))[A]] == ["t3", "t2", "t1", "t0"]
+
+    async def test_filing_again_replaces(self, store):
+        await store.append(turn("s", "t1", names=[A, B]))
+        await store.append(turn("s", "t2", names=[A]))
+        again = Memory(session="s", turn="t1", names=(A, C), outline="again")
+        await store.append(Batch(session="s", tenant="T", drafts=(), memories=(again,)))
+        found = await store.find("T", [A, B, C])
+        assert set(found) == {A, C}
+        assert [m.turn for m in found[A]] == ["t1", "t2"]
+        assert found[C][0].outline == "again"
+
+    async def test_filing_twice_at_once_keeps_the_last(self, store):
+        memories = tuple(Memory(session="s", turn="t1", names=(A,), outline=o) for o in ("x", "xx"))
+        batch = Batch(session="s", tenant="T", drafts=(), memories=memories)
+        await asyncio.gather(*(store.append(batch) for _ in range(3)))
+        assert [m.outline for m in (await store.find("T", [A]))[A]] == ["xx"]
+
+    async def test_a_common_name_gives_the_newest_only(self, store):
+        for n in range(CANDIDATES + 5):
+            await store.append(turn(f"s{n}", f"t{n}", f'"{n}"', names=[A]))
+        found = (await store.find("T", [A]))[A]
+        newest = [f"t{n}" for n in range(CANDIDATES + 5)][::-1][:CANDIDATES]
+        assert [m.turn for m in found] == newest
+        assert all(len(m.thoughts) == 1 for m in found)
+
+    async def test_many_names_are_one_look_up(self, store):
+        names = [n.to_bytes(16, "big") for n in range(600)]
+        for start in range(0, 600, 6):
+            await store.append(turn("s", f"t{start}", '"x"', names=names[start : start + 6]))
+        found = await store.find("T", [*names, C])
+        assert set(found) == set(names)
+        assert {m.turn for memories in found.values() for m in memories} == {
+            f"t{n}" for n in range(0, 600, 6)
+        }
+
+    async def test_every_field_of_a_memory_comes_back(self, store):
+        memory = Memory(
+            session="s",
+            turn="t1",
+            parent="t0",
+            origin=ORIGIN,
+            at=0.1 + 0.2,
+            outline="xcb",
+            calls=("call_1", "functions.f:0"),
+            words="w",
+            hints=("h1", "h2"),
+            skipped={"ab": "foreign", "ü": "ö"},
+            quarantined=frozenset({0, 3}),
+            names=(A, b"", b"\x00\xff"),
+        )
+        await store.append(Batch(session="s", tenant="T", drafts=(), memories=(memory,)))
+        assert await store.find("T", [b"\x00\xff", b""]) == {b"\x00\xff": [memory], b"": [memory]}
+
+    async def test_a_thought_that_cannot_be_read_takes_its_turn_along(self, store):
+        newer = plain(type="reasoning", parent="t1", version=99, data='{"thought": 1}')
+        garbage = plain(type="reasoning", parent="t2", data="{}")
+        await store.append(turn("s", "t1", '"one"', names=[A], drafts=(newer,)))
+        await store.append(turn("s", "t2", '"two"', names=[B], drafts=(garbage,)))
+        found = await store.find("T", [A, B])
+        assert [m.thoughts for m in (*found[A], *found[B])] == [(), ()]
+
+    async def test_refusals_are_applied(self, store):
+        await store.append(turn("s", "t1", '"a"', '"b"', '"c"', names=[A]))
+        await store.append(turn("s", "t2", '"a"', '"b"', names=[B]))
+        await store.append(refusal("s", "t1", 1))
+        await store.append(refusal("s", "t2"))
+        found = await store.find("T", [A, B])
+        assert found[A][0].quarantined == {1}
+        assert found[B][0].quarantined == {0, 1}
+        await store.append(refusal("s", "t1", 2))
+        assert (await store.find("T", [A]))[A][0].quarantined == {1, 2}
+
+    async def test_refusals_count_before_the_memory_and_from_other_sessions(self, store):
+        await store.append(refusal("early", "t1", 0))
+        await store.append(turn("s", "t1", '"a"', '"b"', names=[A]))
+        assert (await store.find("T", [A]))[A][0].quarantined == {0}
+
+    async def test_refusals_do_not_cross_tenants(self, store):
+        await store.append(turn("s", "t1", '"a"', names=[A]))
+        await store.append(refusal("z", "t1", tenant="B"))
+        assert (await store.find("T", [A]))[A][0].quarantined == frozenset()
+
+
+class Retaining(StoreContract):
+    async def test_listing(self, store, clock):
+        await store.append(notes("a", 2))
+        clock.now += 1
+        await store.append(notes("b", tenant="B"))
+        clock.now += 1
+        await store.append(notes("a"))
+        assert await store.sessions() == [
+            Summary(session="a", tenant="T", created=1000.0, touched=1002.0, events=3),
+            Summary(session="b", tenant="B", created=1001.0, touched=1001.0, events=1),
+        ]
+        assert [s.session for s in await store.sessions(tenant="B")] == ["b"]
+        assert await store.sessions(tenant="nobody") == []
+
+    async def test_listing_goes_on_where_it_stopped(self, store, clock):
+        for n in range(7):
+            clock.now += 1
+            await store.append(notes(f"s{n}"))
+        seen, before = [], None
+        while page := await store.sessions(limit=3, before=before):
+            seen += [s.session for s in page]
+            before = page[-1].touched
+        assert seen == [f"s{n}" for n in range(6, -1, -1)]
+        assert await store.sessions(limit=0) == []
+
+    async def test_a_hit_touches_its_session(self, store, clock):
+        await store.append(turn("a", "t1", names=[A]))
+        await store.append(turn("b", "t2", names=[B]))
+        clock.now += 5
+        await store.find("T", [A])
+        assert [(s.session, s.touched) for s in await store.sessions()] == [
+            ("a", 1005.0),
+            ("b", 1000.0),
+        ]
+
+    async def test_purge_without_a_condition_does_nothing(self, store):
+        await store.append(notes("s"))
+        assert await store.purge() == 0
+        assert len(await store.sessions()) == 1
+
+    async def test_purge_takes_everything_of_a_session(self, store):
+        await store.append(turn("s", "t1", '"a"', names=[A]))
+        await store.append(turn("z", "t2", '"b"', names=[A, B]))
+        assert await store.purge(session="s") == 1
+        assert await store.purge(session="s") == 0
+        assert await store.read("s") == []
+        assert [m.session for m in (await store.find("T", [A]))[A]] == ["z"]
+        assert (await store.stats()).thoughts == 1
+        await store.append(notes("s", expect=-1, tenant="somebody else"))
+
+    async def test_purge_by_tenant_and_age(self, store, clock):
+        await store.append(notes("old a", tenant="A"))
+        await store.append(notes("old b", tenant="B"))
+        clock.now += 10
+        await store.append(notes("new a", tenant="A"))
+        assert await store.purge(tenant="A", untouched_since=1005.0) == 1
+        assert {s.session for s in await store.sessions()} == {"old b", "new a"}
+        assert await store.purge(session="new a", tenant="B") == 0
+        assert await store.purge(tenant="A") == 1
+        assert await store.purge(untouched_since=1000.0) == 0
+        assert await store.purge(untouched_since=1000.1) == 1
+
+    async def test_a_session_in_use_does_not_expire(self, store, clock):
+        await store.append(turn("hit", "t1", names=[A]))
+        await store.append(turn("idle", "t2", names=[B]))
+        clock.now += 100
+        await store.find("T", [A])
+        assert await store.purge(untouched_since=1050.0) == 1
+        assert [s.session for s in await store.sessions()] == ["hit"]
+
+    async def test_many_sessions_are_purged(self, store):
+        for n in range(70):
+            await store.append(turn(f"s{n}", f"t{n}", '"x"', names=[A, n.to_bytes(16, "big")]))
+        assert await store.purge(tenant="T") == 70
+        assert await store.stats() == Stats()
+        assert await store.find("T", [A]) == {}
+
+    async def test_what_a_fork_goes_on_from_stays(self, store):
+        await store.append(notes("root"))
+        await store.append(fork("branch", "root"))
+        await store.append(fork("twig", "branch"))
+        assert await store.purge(session="root") == 0
+        assert await store.purge(session="branch") == 0
+        assert await store.purge(session="twig") == 1
+        assert await store.purge(tenant="T") == 2
+
+    async def test_forks_that_were_written_first_are_no_obstacle(self, store):
+        await store.append(fork("twig", "branch"))
+        await store.append(fork("branch", "root"))
+        await store.append(notes("root"))
+        await store.append(fork("self", "self"))
+        assert await store.purge(tenant="T") == 4
+
+    async def test_a_refusal_goes_with_its_session(self, store):
+        await store.append(turn("s", "t1", '"a"', names=[A]))
+        await store.append(refusal("z", "t1"))
+        await store.purge(session="z")
+        assert (await store.find("T", [A]))[A][0].quarantined == frozenset()
+
+
+class Counting(StoreContract):
+    async def test_an_empty_store(self, store):
+        assert await store.stats() == Stats()
+
+    async def test_what_is_held(self, store):
+        await store.append(turn("s", "t1", '"one"', '"two"', at=3.0))
+        await store.append(turn("s", "t2", '"3"', at=2.0))
+        other = thought('"four"')
+        await store.append(turn("z", "t3", tenant="B", at=9.0))
+        assert await store.stats() == Stats(
+            sessions=2,
+            events=9,
+            turns=3,
+            thoughts=3,
+            chars=13,
+            oldest=2.0,
+            newest=9.0,
+            by_provider={"deepseek": Tally(entries=3, chars=13)},
+            by_model={"v4": Tally(entries=3, chars=13)},
+        )
+        assert other.origin == ORIGIN
+        assert (await store.stats(tenant="B")).turns == 1
+        assert await store.stats(tenant="nobody") == Stats()
+
+
+class Watching(StoreContract):
+    async def test_one_session_from_its_beginning(self, store):
+        await store.append(notes("s", 2))
+        async with watching(store.watch("s")) as watcher:
+            await watcher.has(2)
+            await store.append(notes("other"))
+            await store.append(notes("s", 2))
+            assert [e.seq for e in await watcher.has(4)] == [0, 1, 2, 3]
+        assert watcher.events == await store.read("s")
+
+    async def test_one_session_from_somewhere(self, store):
+        await store.append(notes("s", 3))
+        async with watching(store.watch("s", after=1)) as watcher:
+            await store.append(notes("s"))
+            assert [e.seq for e in await watcher.has(2)] == [2, 3]
+
+    async def test_a_session_that_is_yet_to_come(self, store):
+        async with watching(store.watch("s")) as watcher:
+            await store.append(notes("s"))
+            assert [e.seq for e in await watcher.has(1)] == [0]
+
+    async def test_all_sessions_from_now_on(self, store):
+        await store.append(notes("s", 2))
+        async with watching(store.watch()) as watcher:
+            await store.append(notes("s"))
+            await store.append(notes("z"))
+            assert [(e.session, e.seq) for e in await watcher.has(2)] == [("s", 2), ("z", 0)]
+
+    async def test_only_a_tenants_own(self, store):
+        await store.append(notes("b", tenant="B"))
+        async with (
+            watching(store.watch(tenant="A")) as of_all,
+            watching(store.watch("b", tenant="A")) as of_one,
+        ):
+            await store.append(notes("b", tenant="B"))
+            await store.append(notes("a", tenant="A"))
+            assert [e.session for e in await of_all.has(1)] == ["a"]
+            await store.append(notes("a", tenant="A"))
+            assert [e.session for e in await of_all.has(2)] == ["a", "a"]
+            assert of_one.events == []
+
+    async def test_a_burst_is_shown_whole_and_in_order(self, store):
+        async with watching(store.watch()) as all_of_them, watching(store.watch("s1")) as one:
+            batches = [notes(f"s{n % 3}", 20) for n in range(90)]
+            await asyncio.gather(*map(store.append, batches))
+            seen = await all_of_them.has(1800)
+            assert [e.seq for e in await one.has(600)] == list(range(600))
+        for session in ("s0", "s1", "s2"):
+            assert [e.seq for e in seen if e.session == session] == list(range(600))
+
+    async def test_it_ends_when_the_store_is_closed(self, store):
+        async with watching(store.watch()) as everything, watching(store.watch("s")) as one:
+            await store.close()
+            async with asyncio.timeout(20):
+                await asyncio.gather(everything.task, one.task)
+
+
+class Closing(StoreContract):
+    async def test_closing_twice_is_harmless(self, store):
+        await store.append(notes("s"))
+        await store.close()
+        await store.close()
+
+    async def test_a_store_that_was_never_used_can_be_closed(self, store):
+        await store.close()
+
+    async def test_a_closed_store_says_so(self, store):
+        await store.close()
+        for call in (
+            store.append(notes("s")),
+            store.read("s"),
+            store.find("T", [A]),
+            store.sessions(),
+            store.stats(),
+            store.purge(session="s"),
+            anext(store.watch("s")),
+            anext(store.watch()),
+        ):
+            with pytest.raises(Unavailable, match="closed"):
+                await call
+
+    async def test_closing_finishes_what_is_queued(self, store):
+        waiting = [asyncio.create_task(store.append(notes("s"))) for _ in range(20)]
+        await asyncio.sleep(0)
+        await store.close()
+        assert [(await task)[0].seq for task in waiting] == list(range(20))
+
+
+class Keeping(StoreContract):
+    """For stores whose data outlives them."""
+
+    async def test_everything_is_there_after_reopening(self, store, tmp_path, clock):
+        await store.append(turn("s", "t1", '"one"', names=[A]))
+        await store.append(refusal("s", "t1", 0))
+        clock.now += 7
+        found = await store.find("T", [A])
+        before = await store.read("s"), await store.stats(), await store.sessions()
+        await store.close()
+        again = self.open(tmp_path / "store", clock)
+        try:
+            after = await again.read("s"), await again.stats(), await again.sessions()
+            assert after == before
+            assert await again.find("T", [A]) == found
+            (event,) = await again.append(notes("s"))
+            assert event.seq == len(before[0])
+        finally:
+            await again.close()
+
+    async def test_a_hit_is_kept_when_the_store_is_closed_at_once(self, store, tmp_path, clock):
+        await store.append(turn("s", "t1", names=[A]))
+        clock.now += 7
+        await store.find("T", [A])
+        await store.close()
+        again = self.open(tmp_path / "store", clock)
+        try:
+            assert [s.touched for s in await again.sessions()] == [1007.0]
+        finally:
+            await again.close()
+
+    async def test_others_see_it_and_write_beside_it(self, store, tmp_path, clock):
+        other = self.open(tmp_path / "store", clock)
+        try:
+            async with watching(store.watch("s")) as one, watching(store.watch()) as everything:
+                await store.append(notes("s"))
+                await everything.has(1)
+                await asyncio.gather(
+                    *(each.append(notes("s", 2)) for _ in range(10) for each in (store, other))
+                )
+                assert [e.seq for e in await one.has(41)] == list(range(41))
+                assert [e.seq for e in await everything.has(41)] == list(range(41))
+            assert await other.read("s") == await store.read("s")
+        finally:
+            await other.close()
+
+
+class Contract(Appending, Reading, Finding, Retaining, Counting, Watching, Closing):
+    """All that every store must do."""
+
+
+class KeepingContract(Contract, Keeping):
+    """And what those must do that keep what they were given."""
