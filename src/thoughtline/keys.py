@@ -88,7 +88,7 @@ def spoken(text: str) -> str:
     start = 0
     while match := _INLINE.match(text, start):
         start = match.end()
-    return text[start:]
+    return trimmed(text[start:]) if start else text
 
 
 def _bytes(text: str) -> bytes:

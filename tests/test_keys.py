@@ -1,0 +1,326 @@
+import json
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alterations import CHAT, TURNS
+from histories import ARGUMENTS, body, histories
+from spellings import spell
+from thoughtline import keys
+from thoughtline.dialects.chat import Chat
+from thoughtline.parts import Blob, Call, Carrier, Decision, Result, Text, Thought
+from thoughtline.turns import Turn
+
+
+def read(messages):
+    return Chat().read(body(messages)).turns
+
+
+def text(*words):
+    return tuple(Text(text=word) for word in words)
+
+
+def call(arguments, name="f"):
+    return Call(name=name, arguments=arguments)
+
+
+# --- the law: what a client does to a history does not change what is visible of it --------------
+
+
+@given(histories())
+def test_visible_survives_every_alteration(messages):
+    before = read(messages)
+    for name, alteration in CHAT.items():
+        after = read(alteration(messages))
+        assert views(before) == views(after), name
+        for one, other in zip(keys.trail(before)[0], keys.trail(after)[0], strict=True):
+            # an output that was only thoughts may be gone
+            assert one == other or None in {one, other}, name
+
+
+def views(turns):
+    return [(keys.visible(t.input, heard=True), keys.visible(t.output)) for t in turns]
+
+
+@given(histories(), st.lists(st.sampled_from([*CHAT]), min_size=2, max_size=4))
+def test_visible_survives_several_at_once(messages, names):
+    altered = messages
+    for name in names:
+        altered = CHAT[name](altered)
+    assert views(read(messages)) == views(read(altered))
+    assert _next_keys(read(messages)) == _next_keys(read(altered))
+
+
+@given(histories())
+def test_visible_survives_every_alteration_in_any_dialect(messages):
+    turns = read(messages)
+    for name, alteration in TURNS.items():
+        altered = [alteration(turn) for turn in turns]
+        assert views(turns) == views(altered), name
+        assert _next_keys(turns) == _next_keys(altered), name
+
+
+def _next_keys(turns):
+    """Names of the turn that comes after all of these: they hang on every one of them."""
+    path = keys.trail(turns)[1]
+    path.hear(text("and then?"))
+    return path.speak(text("then"))
+
+
+def test_every_alteration_does_something():
+    """An alteration that never alters anything would prove nothing."""
+    thought = {
+        "reasoning_content": " I think so. ",
+        "reasoning": "r",
+        "reasoning_details": [{"a": 1}],
+    }
+    use = {"name": "f", "arguments": '{"n": 5.0, "a":{"x":"é", "y":1}}'}
+    plain = {"name": "g", "arguments": "{}"}
+    calls = [
+        {
+            "id": "functions.f:0",
+            "type": "function",
+            "function": use,
+            "extra_content": {"google": {"thought_signature": "s"}},
+        },
+        {"id": "call_2_abc", "type": "function", "function": plain},
+    ]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": " ok "} for call in calls]
+    messages = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": " said ", "tool_calls": calls} | thought,
+        *results,
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "tool_calls": calls},
+        *results,
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *results,
+        {"role": "assistant", "content": "\ufeff text "} | thought,
+        {"role": "user", "content": "more"},
+        {"role": "assistant", "content": [{"type": "text", "text": "parts"}]},
+        {"role": "user", "content": "end"},
+    ]
+    assert [name for name, alter in CHAT.items() if alter(messages) == messages] == []
+    turns = read(messages)
+    idle = [name for name, alter in TURNS.items() if all(alter(turn) == turn for turn in turns)]
+    assert idle == []
+
+
+# --- what must make a difference ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (text("a"), text("b")),
+        (text("a b"), text("ab")),
+        (text("a"), text("A")),
+        (text("a"), ()),
+        ((call('{"a":1}'),), (call('{"a":2}'),)),
+        ((call('{"a":1}'),), (call('{"a":"1"}'),)),
+        ((call('{"a":1}'),), (call('{"a":true}'),)),
+        ((call('{"a":null}'),), (call("{}"),)),
+        ((call('{"a":1.5}'),), (call('{"a":1}'),)),
+        ((call("[1,2]"),), (call("[2,1]"),)),
+        ((call("{}"),), (call("{}", name="g"),)),
+        ((call("{}"),), (call("{}"), call("{}"))),
+        ((call("{}"), call("[]")), (call("[]"), call("{}"))),
+        (
+            (call("{}", name="ab"), call("{}", name="c")),
+            (call("{}", name="a"), call("{}", name="bc")),
+        ),
+        ((Result(content="a"),), (Result(content="b"),)),
+        ((Result(content="a"),), text("a")),
+        ((Result(content="a"), Result(content="b")), (Result(content="ab"),)),
+        ((Blob(kind="image", digest="1"),), (Blob(kind="image", digest="2"),)),
+        ((Blob(kind="image", digest="1"),), ()),
+    ],
+)
+def test_different_things_look_different(one, other):
+    assert keys.visible(one) != keys.visible(other)
+    assert keys.visible(one, heard=True) != keys.visible(other, heard=True)
+
+
+def test_a_users_tags_are_the_users_words():
+    spoken, tagged = text("x"), text("<think>a</think>x")
+    assert keys.visible(spoken) == keys.visible(tagged)
+    assert keys.visible(spoken, heard=True) != keys.visible(tagged, heard=True)
+
+
+def test_ids_thoughts_and_decisions_are_not_visible():
+    one = (Text(text="a", id="msg_1", raw="{}"), Thought(carrier=Carrier.ITEM, raw="{}"))
+    assert keys.visible(one) == keys.visible((*text("a"), Decision(call="c", verdict="allow")))
+
+
+@given(st.lists(st.sampled_from([text("a"), text("b"), (call("{}"),)]), min_size=1, max_size=4))
+def test_a_chain_names_everything_before_it(outputs):
+    turns = [Turn(input=text(f"q{n}"), output=output) for n, output in enumerate(outputs)]
+    whole = keys.trail(turns)[0]
+    for index in range(len(turns)):
+        edited = list(turns)
+        edited[index] = Turn(input=text("other"), output=turns[index].output)
+        made = keys.trail(edited)[0]
+        for n, (old, new) in enumerate(zip(whole, made, strict=True)):
+            assert (old.chain == new.chain) == (n < index)
+            assert (old.near == new.near) == (n != index)
+            assert old.alone == new.alone
+
+
+def test_near_survives_when_old_turns_are_edited_away():
+    turns = [Turn(input=text(f"q{n}"), output=text(f"a{n}")) for n in range(5)]
+    whole = keys.trail(turns)[0]
+    cut = keys.trail([Turn(input=text("summary"), output=text("ok")), *turns[2:]])[0]
+    assert [key.near for key in cut[2:]] == [key.near for key in whole[3:]]
+    assert [key.alone for key in cut[1:]] == [key.alone for key in whole[2:]]
+    assert not {key.chain for key in cut} & {key.chain for key in whole}
+
+
+# --- the trail ---------------------------------------------------------------------------------
+
+
+@given(histories(), st.integers(0, 6))
+def test_a_trail_can_be_walked_in_pieces(messages, cut):
+    turns = read(messages)
+    whole = keys.trail(turns)[0]
+    path = keys.trail(turns[:cut])[1]
+    for turn, expected in zip(turns[cut:], whole[cut:], strict=True):
+        if expected is not None and (cut == 0 or turns[cut - 1].output):
+            path.hear(turn.input)
+            assert path.speak(turn.output) == expected
+        else:
+            break
+
+
+def test_what_was_heard_before_an_empty_answer_stays_in_the_chain():
+    """aider's empty assistant messages; models that think and then say nothing."""
+    silent = Turn(input=text("hello"))
+    last = Turn(input=text("hm?"), output=text("yes"))
+    captured = Turn(input=text("hello"), output=(Thought(carrier=Carrier.THINK, raw='"t"'),))
+    other = Turn(input=text("goodbye"))
+    assert keys.trail([silent, last])[0][0] is None
+    assert keys.trail([silent, last])[0][1] == keys.trail([captured, last])[0][1]
+    assert keys.trail([silent, last])[0][1] != keys.trail([last])[0][0]
+    assert keys.trail([silent, last])[0][1] != keys.trail([other, last])[0][1]
+
+
+def test_a_turn_that_waits_has_no_keys_and_is_taken_up():
+    waiting = Turn(input=text("hello"))
+    found, path = keys.trail([waiting])
+    assert found == [None]
+    assert (
+        path.speak(text("hi")) == keys.trail([Turn(input=text("hello"), output=text("hi"))])[0][0]
+    )
+
+
+# --- arguments ---------------------------------------------------------------------------------
+
+
+@given(ARGUMENTS, st.integers(0, 2**32))
+def test_any_spelling_of_arguments_is_the_same(value, seed):
+    assert keys.arguments(spell(value, Random(seed))) == keys.arguments(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ["5", "5.0", "5e0", "0.5e1", "50E-1", " 5 "],
+        ["0", "-0", "-0.0", "0e9"],
+        ["1e21", "1000000000000000000000", "1e+21"],
+        ["12345678901234567890", "12345678901234567000", "1.2345678901234567e19"],
+        ["9007199254740993", "9007199254740992", "9007199254740992.0"],
+        ["0.1", "0.10", "1e-1", "0.1000000000000000055"],
+        ['"\\u00e9"', '"é"'],
+        ['"\\ud83d\\ude00"', '"😀"'],
+        ['{"a":1,"b":2}', '{ "b": 2, "a": 1.0 }'],
+        ['{"a":1,"a":2}', '{"a":2}'],
+        ["", "{}", "null", "  ", " { } "],
+        ['{"a":"\\ud83d"}', '{ "a" : "\\uD83D" }'],  # half an emoji
+        ['{"a":"x\\ny"}', '{"a":"x\ny"}'],  # a bare line break
+        ["not json", " not json\n"],
+        ['{"id":"1234567890123456","n":5.0}', '{"n":5,"id":"1234567890123456"}'],
+    ],
+)
+def test_spellings_that_are_one_thing(spellings):
+    assert len({keys.arguments(spelling) for spelling in spellings}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5", '"5"'),
+        ("5", "5.1"),
+        ("1", "true"),
+        ("9007199254740992", "9007199254740994"),
+        ('{"a":"1234567890123456"}', '{"a":1234567890123456}'),
+        ("not json", "not Json"),
+        ("{}", "[]"),
+    ],
+)
+def test_spellings_that_are_two(one, other):
+    assert keys.arguments(one) != keys.arguments(other)
+
+
+@given(st.text(max_size=30) | st.text('{}[]":,\\ud8\x00 1e+.-', max_size=30))
+def test_any_arguments_have_a_form(arguments):
+    assert isinstance(keys.arguments(arguments), bytes)
+
+
+def test_deep_and_odd_arguments_have_a_form():
+    for odd in ("[" * 100_000, "[" * 5000 + "]" * 5000, "1" * 10_000, "1e999", "-1e999", "\ud83d"):
+        assert isinstance(keys.arguments(odd), bytes)
+
+
+# --- spoken ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("  a\n", "a"),
+        ("<think>x</think>\n\na", "a"),
+        ("\n<thinking>x</thinking>a", "a"),
+        ("<THINK>x</THINK>a", "a"),
+        ("<think>x</think> <think>y</think> a", "a"),
+        (
+            "\n<thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>\nx\n</thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>\n\na\n\n",
+            "a",
+        ),
+        ("<think>unclosed", "<think>unclosed"),
+        ("a <think>x</think>", "a <think>x</think>"),
+        ("<thinker>x</thinker>", "<thinker>x</thinker>"),
+        ("\ufeff a \ufeff", "a"),
+        ("<think></think>", ""),
+    ],
+)
+def test_spoken(said, heard):
+    assert keys.spoken(said) == heard
+
+
+def test_many_thoughts_in_front_are_one_pass():
+    pieces = 200_000  # slicing off one at a time would copy a terabyte
+    assert keys.spoken("<think></think>" * pieces + "a") == "a"
+
+
+# --- seals and names ---------------------------------------------------------------------------
+
+
+def test_names_of_different_kinds_never_meet():
+    names = [keys.ref("item", "a"), keys.ref("response", "a"), keys.sealed(keys.seal("a"))]
+    names += [keys.ref("it", "ema"), keys.ref("item", ""), keys.sealed(keys.seal(""))]
+    assert len(set(names)) == len(names)
+    assert {len(name) for name in names} == {keys.SIZE}
+
+
+@given(st.text(max_size=10) | st.just("\ud83d"))
+def test_seals_tell_values_apart_without_keeping_them(value):
+    assert len(keys.seal(value)) == 2 * keys.SIZE
+    assert keys.seal(value) != keys.seal(value + "x")
+
+
+@given(ARGUMENTS, st.integers(0, 2**32))
+def test_digests_are_blind_to_formatting(value, seed):
+    assert keys.digest(value) == keys.digest(json.loads(spell(value, Random(seed))))
+    assert keys.canonical({"b": 1, "a": ["\ud83d"]}) == '{"a":["\\ud83d"],"b":1}'
