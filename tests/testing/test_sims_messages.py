@@ -707,6 +707,12 @@ def test_deepseek_path():
 # --- The frame ---------------------------------------------------------------------------------
 
 
+OFTEN = (
+    "thinking: Input tag 'often' found using 'type' does not match any of the expected tags:"
+    " 'adaptive', 'between_tools', 'disabled', 'enabled'"
+)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -733,6 +739,23 @@ def test_deepseek_path():
             'messages: first message must use the "user" role',
         ),
         ({"tools": [{"name": "a"}]}, "tools.0.custom.input_schema: Field required"),
+        ({"tools": [{}]}, "tools.0.custom.name: Field required"),
+        (
+            {"tools": [{"name": "a b", "input_schema": {}}]},
+            "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
+        ),
+        ({"tools": [{"name": "a", "input_schema": {}}] * 2}, "tools: Tool names must be unique."),
+        ({"max_tokens": 0}, "max_tokens: Input should be greater than or equal to 1"),
+        ({"system": [{}]}, "system.0.text: Input should be a valid string"),
+        ({"thinking": {"type": "often"}}, OFTEN),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "redacted_thinking", "data": ""}]}
+                ]
+            },
+            "messages.0.content.0: `redacted_thinking` blocks can only be in `assistant` messages",
+        ),
     ],
 )
 def test_wrong_fields_are_named(changes, message):
@@ -778,6 +801,17 @@ def test_unknown_model_path_credential_version_and_json():
     assert refusal(sim.answer(Request("POST", "/v1/messages", HEADERS, b"{")))
     models = load(sim.answer(Request("GET", "/v1/models", HEADERS, b"")).body)
     assert models["data"][0]["id"] == "claude-sonnet-4-5"
+
+
+def test_required_fields_and_single_ids():
+    one = client()
+    for name in ("messages", "model", "max_tokens"):
+        body = {key: value for key, value in one.request().items() if key != name}
+        reply = one.sim.answer(Request("POST", "/v1/messages", HEADERS, write(body)))
+        assert refusal(reply) == f"{name}: Field required"
+    one.talk(1)
+    one.history += one.history[1:3]
+    assert refusal(one.send()) == "messages.3: `tool_use` ids must be unique"
 
 
 def test_faults_have_the_servers_shape():

@@ -627,6 +627,26 @@ def test_deepseek_empty_thought():
         ({"generate": False}, "generate", "unknown_parameter"),
         ({"reasoning": {"context": "none"}}, "reasoning.context", "invalid_value"),
         ({"model": None}, "model", "invalid_type"),
+        ({"input": None}, "input", None),
+        ({"tools": [{}]}, "tools[0].type", None),
+        ({"tools": [{"type": "function"}]}, "tools[0].name", None),
+        (
+            {"input": [{"type": "function_call", "call_id": "", "name": "a", "arguments": ""}]},
+            "input[0].call_id",
+            "empty_string",
+        ),
+        ({"input": [{"role": "user", "content": [{}]}]}, "input[0].content[0].type", None),
+        (
+            {"input": [{"role": "assistant", "content": [{"type": "input_text", "text": "x"}]}]},
+            "input[0].content[0]",
+            "invalid_value",
+        ),
+        (
+            {"input": [{"type": "reasoning", "summary": [{"type": "summary_text"}]}]},
+            "input[0].summary[0].text",
+            None,
+        ),
+        ({"input": [{"type": "reasoning", "summary": []}]}, "input[0].id", None),
     ],
 )
 def test_wrong_parameters_are_named(changes, param, code):
@@ -667,6 +687,15 @@ def test_unknown_model_path_credential_and_json():
     assert refusal(one.sim.answer(Request("POST", "/v1/responses", {}, b"{}")), 401)
     models = one.sim.answer(Request("GET", "/v1/models", headers, b""))
     assert "gpt-5.6" in [model["id"] for model in load(models.body)["data"]]
+
+
+def test_only_this_account():
+    one = client(options={"account": "key-two"})
+    error = refusal(one.send(), 401)
+    assert error["code"] == "invalid_api_key"
+    one.key = "key-two"
+    assert one.send().status == 200
+    assert one.send(input="Just a string.").status == 200
 
 
 def test_faults_have_the_servers_shape():

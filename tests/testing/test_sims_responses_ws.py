@@ -1,5 +1,6 @@
 """The Responses API over a WebSocket: memory, lanes, limits, steering, and a real socket."""
 
+import asyncio
 import json
 
 import pytest
@@ -11,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from echoing import JUNK, TOOL_NAMES, ResponsesClient, load, places, put
 from thoughtline.testing.sims.base import Pace, Request, Say, Think
 from thoughtline.testing.sims.responses import PROVIDERS
-from thoughtline.testing.sims.responses_ws import ResponsesSocket
+from thoughtline.testing.sims.responses_ws import ResponsesSocket, pump
 from thoughtline.testing.sims.serve import serving
 
 CLEAN = "altered=0; missing=0; misplaced=0; foreign=0"
@@ -609,6 +610,74 @@ def test_any_steer_gets_a_frame(given):
     assert frames[0]["type"].startswith(("response.steer.", "error"))
 
 
+# --- On an ASGI server -------------------------------------------------------------------------
+
+
+class Line:
+    """Both ends of an ASGI connection: a script of messages in, a list of messages out."""
+
+    def __init__(self, *frames, key="key-one", extensions=True):
+        headers = [(b"authorization", f"Bearer {key}".encode())] if key else []
+        self.scope = {
+            "type": "websocket",
+            "path": "/openai-ws/v1/responses",
+            "root_path": "/openai-ws",
+            "headers": headers,
+            "query_string": b"",
+            "extensions": {"websocket.http.response": {}} if extensions else {},
+        }
+        self.incoming = [{"type": "websocket.connect"}]
+        self.incoming += [{"type": "websocket.receive", **frame} for frame in frames]
+        self.sent = []
+        self.wanted = len(frames)
+        self.done = asyncio.Event()
+
+    async def receive(self):
+        if self.incoming:
+            return self.incoming.pop(0)
+        await self.done.wait()
+        return {"type": "websocket.disconnect"}
+
+    async def send(self, message):
+        self.sent.append(message)
+        ended = sum('"response.completed"' in one.get("text", "") for one in self.sent)
+        if ended == self.wanted:
+            self.done.set()
+
+
+async def test_pump():
+    line = Line({"text": create()}, {"bytes": create("two", stream_id="b").encode()})
+    await pump(line.scope, line.receive, line.send, simulator())
+    assert line.sent[0] == {"type": "websocket.accept"}
+    frames = [load(message["text"]) for message in line.sent[1:]]
+    assert {frame.get("stream_id") for frame in frames} == {None, "b"}
+
+
+async def test_pump_that_ends_by_itself():
+    clock = Clock()
+    sim = simulator(clock=clock)
+    line = Line({"text": create()})
+
+    async def send(message):
+        await line.send(message)
+        clock.now += 3600
+
+    await pump(line.scope, line.receive, send, sim)
+    assert load(line.sent[-2]["text"])["error"]["code"] == "websocket_connection_limit_reached"
+    assert line.sent[-1] == {"type": "websocket.close", "code": 1001}
+
+
+@pytest.mark.parametrize("extensions", [False, True])
+async def test_pump_that_is_refused(extensions):
+    line = Line(key="", extensions=extensions)
+    await pump(line.scope, line.receive, line.send, simulator())
+    if extensions:
+        assert line.sent[0]["status"] == 401
+        assert "error" in load(line.sent[1]["body"])
+    else:
+        assert line.sent == [{"type": "websocket.close", "code": 1008}]
+
+
 # --- A real socket -----------------------------------------------------------------------------
 
 
@@ -658,7 +727,12 @@ async def test_real_steering():
     def long(turn, sim):
         return tuple(piece for at in range(20) for piece in (Think(f"{at}"), Say(f"{at}")))
 
-    sim = simulator(script=lambda turn, sim: long(turn, sim) if turn == 0 else talker(turn, sim))
+    scripts = iter([long])
+
+    def script(turn, sim):
+        return next(scripts, talker)(turn, sim)
+
+    sim = simulator(script=script)
     with serving(sim, pace=Pace(delay=0.01)) as served:
         async with connect(url(served, "openai-ws"), additional_headers=AUTH) as socket:
             await socket.send(create(model="gpt-6-astra"))
