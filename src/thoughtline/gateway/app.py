@@ -5,9 +5,7 @@ framework between. The few pages of our own (health, metrics, admin) are a small
 application beside it. Starting opens the rooms, stopping waits for streams and writes.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from thoughtline.gateway.proxy import Proxy, Receive, Scope, Send
 
@@ -65,17 +63,6 @@ class Gateway:
 
     async def close(self) -> None:
         """Let streams finish and captures be written, within the grace period; then let go."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._grace
-        while self.proxy.open and loop.time() < end:
-            await asyncio.sleep(0.05)
-        await self.proxy.drain()
+        await self.proxy.drain(self._grace)
         await self.proxy.wire.close()
         await self.proxy.store.close()
-
-
-async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    """A page that is not there."""
-    headers: list[Any] = [(b"content-type", b"application/json")]
-    await send({"type": "http.response.start", "status": 404, "headers": headers})
-    await send({"type": "http.response.body", "body": b'{"error":{"message":"not found"}}'})

@@ -87,6 +87,8 @@ class Proxy:
         self.clock = clock or SystemClock()
         self.healer = Healer(observer)
         self.open = 0  # responses under way
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._writes: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,6 +96,7 @@ class Proxy:
         route = parse(scope["method"], scope["path"])
         walk = _Walk(self, scope, receive, send, route)
         self.open += 1
+        self._idle.clear()
         try:
             await walk.go()
         except Refusal as refusal:
@@ -106,9 +109,13 @@ class Proxy:
             pass
         finally:
             self.open -= 1
+            if not self.open:
+                self._idle.set()
 
-    async def drain(self) -> None:
-        """Wait for the writes that are still under way."""
+    async def drain(self, grace: float) -> None:
+        """Wait for responses and writes that are still under way, at most this long."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), grace)
         if self._writes:
             await asyncio.wait(set(self._writes))
 
