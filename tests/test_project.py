@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -181,13 +182,37 @@ def test_every_room_is_on_the_map():
     assert rooms - on_the_map == set()
 
 
-def test_every_dependency_has_a_reason():
+def names(requirements):
+    return {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+
+
+def declared():
+    """Names of what an installation brings, of the extras, and of what developers need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    declared = [
-        *project["project"]["dependencies"],
-        *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
-        *project["dependency-groups"]["dev"],
-    ]
-    names = {re.match(r"[\w-]+", requirement)[0] for requirement in declared}
+    extras = project["project"]["optional-dependencies"].values()
+    return (
+        names(project["project"]["dependencies"]),
+        names(name for extra in extras for name in extra),
+        names(project["dependency-groups"]["dev"]),
+    )
+
+
+def imported(module):
+    """Top-level packages that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_every_dependency_has_a_reason():
     reasons = set(SPAN.findall((ROOT / "ARCHITECTURE.md").read_text("utf-8")))
-    assert names - reasons == set()
+    assert set().union(*declared()) - reasons == set()
+
+
+@each_module
+def test_what_is_imported_is_declared(module):
+    needed, extras, _ = declared()
+    known = {name.replace("-", "_") for name in needed | extras}
+    assert set(imported(module)) - known - sys.stdlib_module_names - {"thoughtline"} == set()
