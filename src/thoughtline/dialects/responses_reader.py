@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from thoughtline import keys
 from thoughtline.clock import Clock
 from thoughtline.dialects import responses_frames as frames
 from thoughtline.dialects.recorder import Recorder, Stopwatch
@@ -28,7 +29,7 @@ from thoughtline.events import (
     ToolCall,
     ToolCallDelta,
 )
-from thoughtline.parts import Call, Origin, Thought, Timing
+from thoughtline.parts import Blob, Call, Carrier, Origin, Text, Thought, Timing
 
 _ENDINGS = {
     "completed": Outcome.COMPLETED,
@@ -242,10 +243,7 @@ class ResponsesReader(Recorder):
         told: list[Happening] = []
         items, self._items = self._items, []
         for item in items:
-            try:
-                part = said(item.value, item.raw)
-            except (Unreadable, RecursionError):
-                continue
+            part = _part(item)
             if isinstance(part, Thought):
                 thought = replace(part, origin=self.made(), timing=self._timed(item))
                 told.append(Reasoning(thought=thought))
@@ -280,3 +278,13 @@ class ResponsesReader(Recorder):
         "response.done": _final,
         "error": _error,
     }
+
+
+def _part(item: Item) -> Thought | Text | Call | Blob:
+    """What an item is; one that is nested too deeply is kept and not looked into."""
+    try:
+        return said(item.value, item.raw)
+    except (Unreadable, RecursionError):
+        if kind(item.value) == "reasoning":
+            return Thought(carrier=Carrier.ITEM, raw=item.raw, id=item.id)
+        return Blob(kind=kind(item.value), digest=keys.seal(item.raw), raw=item.raw)
