@@ -3,6 +3,7 @@
 - ThoughtlineError
   - Unreadable         a body or stream that a dialect cannot understand
   - Ephemeral          an attempt to write what is only shown live
+  - SettingsError      a setting that does not exist or does not fit: says which and where
   - WireError          an upstream that cannot be reached, stalls or breaks off
   - StoreError
     - Unavailable      locked, full, read-only or gone: try again, nothing acknowledged is lost
@@ -27,6 +28,10 @@ class Unreadable(ThoughtlineError):
 
 class Ephemeral(ThoughtlineError):
     """Deltas and keep-alives are only shown live; they cannot be written to a session."""
+
+
+class SettingsError(ThoughtlineError):
+    """The settings cannot be used as they are; `thoughtline doctor` says what is wrong."""
 
 
 class WireError(ThoughtlineError):
