@@ -35,7 +35,15 @@ def patch(
     return splice.apply(body, edits)
 
 
+_TRACES = (b"reasoning", b"think", b"extra_content", b"\\u")
+"""Without any of these a message has no thought of any kind (an escape could hide a key)."""
+
+
 def _message(body: bytes, span: Span, thoughts: Sequence[Placed]) -> list[Edit]:
+    if thoughts and all(placed.carrier in MEMBERS for placed in thoughts):
+        there = body[span.value : span.end]
+        if not any(trace in there for trace in _TRACES):
+            return [_added(span, thoughts)]  # the usual case: nothing to look for
     has = splice.members(body, span)
     changes: dict[str, bytes | None] = dict.fromkeys(MEMBERS)
     for placed in thoughts:
@@ -48,6 +56,13 @@ def _message(body: bytes, span: Span, thoughts: Sequence[Placed]) -> list[Edit]:
     if content is not None:
         changes["content"] = content
     return splice.revise(span, has, changes) + _calls(body, has.get("tool_calls"), thoughts)
+
+
+def _added(span: Span, thoughts: Sequence[Placed]) -> Edit:
+    """Thoughts as the last members of a message, which has others: at least its role."""
+    members = {placed.carrier: placed.raw for placed in thoughts}
+    made = "".join(f',"{key.value}":{raw}' for key, raw in members.items())
+    return (span.end - 1, span.end - 1, made.encode())
 
 
 def _at(body: bytes, span: Span) -> bytes:
