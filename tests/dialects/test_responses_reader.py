@@ -324,6 +324,14 @@ def test_a_seal_is_filled_in_by_position_where_there_are_no_ids():
     assert raws(play([stream])) == [thought("A"), thought("B")]
 
 
+def test_a_seal_is_filled_in_under_another_id_but_never_from_another_item():
+    one, two = thought(id="rs_1"), thought("B", id="rs_2")
+    stream = frames(done(one), completed(thought("A", id="rs_other")))
+    assert raws(play([stream])) == [thought("A", id="rs_other")]
+    stream = frames(done(one), done(two, 1), completed(two))
+    assert raws(play([stream])) == [one, two]
+
+
 @pytest.mark.parametrize("there", [None, ""])
 def test_a_seal_that_came_is_never_taken_back(there):
     stream = frames(done(thought("A", id="rs_1")), completed(thought(there, id="rs_1")))

@@ -13,6 +13,7 @@ from thoughtline import splice
 from thoughtline.dialects import fields as top_level
 from thoughtline.dialects.base import Placed, Request, Revision
 from thoughtline.dialects.responses_items import ARGUMENTS, kind, letter, string
+from thoughtline.dialects.thoughts import same
 from thoughtline.parts import Carrier
 from thoughtline.splice import Edit, Span
 from thoughtline.turns import Place
@@ -77,7 +78,7 @@ class Weave:
             return True
         # Half an emoji is read as U+FFFD: it must not be taken for another one.
         whole = splice.mask(there) == there and splice.mask(other) == other
-        return whole and bool(splice.loads(there) == splice.loads(other))
+        return whole and same(there.decode(), raw)
 
     def put(self, index: int, raw: str) -> None:
         """Put an element before another one, behind those that were put there already."""

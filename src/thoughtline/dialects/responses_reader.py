@@ -219,7 +219,9 @@ class ResponsesReader(Recorder):
             self._items = self._merged(output)
         named = {item.id: item for item in output if item.id}
         for place, item in enumerate(self._items):
-            same = named.get(item.id) or (output[place] if place < len(output) else None)
+            same = named.get(item.id)
+            if same is None and place < len(output) and output[place].id not in self._places:
+                same = output[place]  # without ids, or with others than before
             if same is not None and same.sealed and item.lacking:
                 item.value, item.raw = same.value, same.raw
 
