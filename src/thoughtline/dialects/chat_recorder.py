@@ -57,7 +57,10 @@ def tokens(counts: dict[str, Any]) -> Usage:
     return Usage(
         input=count("prompt_tokens"),
         output=count("completion_tokens"),
-        reasoning=count("completion_tokens_details", "reasoning_tokens"),
+        reasoning=first(
+            ("completion_tokens_details", "reasoning_tokens"),
+            ("reasoning_tokens",),
+        ),
         cached=first(
             ("prompt_tokens_details", "cached_tokens"),
             ("prompt_cache_hit_tokens",),

@@ -1,0 +1,97 @@
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from thoughtline.dialects.inline import Inline, inner, join, split
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "<think>",
+            "</think>",
+            "<th",
+            "ink>",
+            "</",
+            "think",
+            ">",
+            "<",
+            " ",
+            "\n",
+            "a",
+            "b c",
+            "\u3000",
+        ]
+    ),
+    max_size=12,
+)
+
+
+def stream(pieces):
+    reader = Inline()
+    told = [reader.feed(piece) for piece in pieces]
+    told.append(reader.finish())
+    return "".join(t for t, _ in told), "".join(a for _, a in told), told
+
+
+@given(PIECES)
+@example(["<think>", "a"])
+@example(["  ", "<thi", "s is not one"])
+@example(["<"])
+@example(["<think>a</thin"])
+@example([" ", "\n"])
+def test_in_pieces_as_in_one(pieces):
+    text = "".join(pieces)
+    thought, rest = split(text)
+    thinking, answer, _ = stream(pieces)
+    assert answer == rest or (not rest and not answer.strip())
+    assert thinking == (thought.lstrip().removeprefix("<think>").partition("</think>")[0])
+    assert stream(list(text))[:2] == (thinking, answer)
+    assert thought + rest == text
+
+
+def test_once_the_answer_began_everything_is_answer():
+    reader = Inline()
+    assert not reader.decided
+    assert reader.feed("a <think>b</think>") == ("", "a <think>b</think>")
+    assert reader.decided
+    assert reader.feed("<think>") == ("", "<think>")
+
+
+def test_a_tag_in_pieces():
+    reader = Inline()
+    assert reader.feed("\n<th") == ("", "")
+    assert reader.feed("ink>so") == ("so", "")
+    assert reader.feed(" a <b> </th") == (" a <b> ", "")
+    assert reader.feed("ink") == ("", "")
+    assert reader.feed(">\n") == ("", "")
+    assert reader.feed("\n yes") == ("", "yes")
+    assert reader.feed(" no") == ("", " no")
+    assert reader.finish() == ("", "")
+
+
+def test_split():
+    assert split("<think>a</think>\n\nb") == ("<think>a</think>\n\n", "b")
+    assert split(" \n<think></think>b ") == (" \n<think></think>", "b ")
+    assert split("<think>a") == ("<think>a", "")
+    assert split("a<think>b</think>") == ("", "a<think>b</think>")
+    assert split("") == ("", "")
+    assert inner(" <think>\n a \n</think>\n\n") == "a"
+    assert inner("<think>cut") == "cut"
+
+
+@given(
+    st.text(max_size=10).filter(lambda t: "</think>" not in t),
+    st.text(" \n", max_size=3),
+    st.text(max_size=10),
+)
+def test_join_is_what_split_takes_apart(thought, gap, rest):
+    inline = f"<think>{thought}</think>{gap}"
+    assert split(join(inline, rest)) == (inline, rest.lstrip()) or not rest.strip()
+    assert join("", rest) == rest
+
+
+def test_a_megabyte_of_whitespace_is_held_in_pieces():
+    reader = Inline()
+    for _ in range(20_000):
+        assert reader.feed(" " * 50) == ("", "")
+    assert len(reader._white) == 20_000
+    assert len(reader.feed("x")[1]) == 1_000_001

@@ -1,0 +1,133 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spellings import RANDOMS, VALUES, spell
+from thoughtline import keys, splice
+from thoughtline.dialects.thoughts import BYPASSES, recast, same, seals, thought
+from thoughtline.parts import Carrier, Origin, Thought, Timing
+
+CARRIERS = st.sampled_from(Carrier)
+
+
+@pytest.mark.parametrize(
+    ("carrier", "value", "text", "id", "sealed"),
+    [
+        (Carrier.REASONING_CONTENT, "hm", "hm", "", []),
+        (Carrier.REASONING_CONTENT, "", "", "", []),
+        (Carrier.REASONING_OPAQUE, "b3Bh", "", "", ["b3Bh"]),
+        (Carrier.REASONING_OPAQUE, "", "", "", []),
+        (Carrier.SIGNATURE, "c2ln", "", "", ["c2ln"]),
+        (
+            Carrier.REASONING_DETAILS,
+            [
+                {"type": "reasoning.summary", "summary": "s"},
+                {"type": "reasoning.text", "text": "t", "signature": "sig"},
+                {"type": "reasoning.encrypted", "data": "gAAA"},
+            ],
+            "s\n\nt",
+            "",
+            ["sig", "gAAA"],
+        ),
+        (
+            Carrier.ITEM,
+            {
+                "type": "reasoning",
+                "id": "rs_1",
+                "summary": [{"type": "summary_text", "text": "a"}],
+                "encrypted_content": "gAAA",
+            },
+            "a",
+            "rs_1",
+            ["gAAA"],
+        ),
+        (
+            Carrier.BLOCK,
+            {"type": "thinking", "thinking": "a", "signature": "Eq"},
+            "a",
+            "",
+            ["Eq"],
+        ),
+        (Carrier.BLOCK, {"type": "thinking", "thinking": "", "signature": "Eq"}, "", "", ["Eq"]),
+        (Carrier.BLOCK, {"type": "redacted_thinking", "data": "Em"}, "", "", ["Em"]),
+        (
+            Carrier.CHUNK,
+            {"type": "thinking", "thinking": [{"type": "text", "text": "a"}]},
+            "a",
+            "",
+            [],
+        ),
+        (
+            Carrier.EXTRA_CONTENT,
+            {"google": {"thought_signature": "c2ln"}},
+            "",
+            "",
+            ["c2ln"],
+        ),
+        (Carrier.PART, {"text": "a", "thought": True, "thoughtSignature": "s"}, "a", "", ["s"]),
+    ],
+)
+def test_what_is_in_a_carrier(carrier, value, text, id, sealed):
+    made = thought(carrier, value)
+    assert (made.text, made.id) == (text, id)
+    assert made.seals == tuple(keys.seal(opaque) for opaque in sealed)
+    assert made.sealed is bool(sealed)
+    assert json.loads(made.raw) == value
+
+
+@pytest.mark.parametrize("bypass", sorted(BYPASSES))
+def test_a_bypass_is_no_seal(bypass):
+    assert not thought(Carrier.SIGNATURE, bypass).sealed
+    assert not thought(Carrier.EXTRA_CONTENT, {"google": {"thought_signature": bypass}}).sealed
+
+
+@given(CARRIERS, VALUES, RANDOMS)
+def test_any_value_makes_a_thought_with_the_text_it_was_given(carrier, value, random):
+    raw = spell(value, random)
+    origin, timing = Origin(model="m"), Timing(sent=1)
+    made = thought(carrier, value, raw, origin=origin, timing=timing)
+    assert made.raw == raw
+    assert (made.origin, made.timing) == (origin, timing)
+    assert made.seals == thought(carrier, splice.loads(raw.encode())).seals
+    assert keys.canonical(splice.loads(thought(carrier, value).raw.encode())) == keys.canonical(
+        splice.loads(raw.encode())
+    )
+
+
+@given(VALUES, RANDOMS, RANDOMS)
+def test_same_is_blind_to_spelling(value, one, other):
+    assert same(spell(value, one), spell(value, other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("1", "true"), ("1", "1.0"), ("0", "false"), ('"a"', '"b"'), ("[]", "{}"), ('""', "null")],
+)
+def test_same_is_not_fooled(one, other):
+    assert not same(one, other)
+
+
+PLAIN = Thought(carrier=Carrier.REASONING_CONTENT, raw='"caf\\u00e9"', text="café")
+
+
+@pytest.mark.parametrize("carrier", Carrier)
+def test_plain_text_is_the_same_text_under_any_key(carrier):
+    cast = recast(PLAIN, carrier)
+    if carrier in {Carrier.REASONING, Carrier.REASONING_TEXT, Carrier.REASONING_CONTENT}:
+        assert cast == PLAIN.raw
+    elif cast is not None:
+        value = json.loads(cast)
+        assert "café" in (value if isinstance(value, str) else thought(carrier, value).text)
+
+
+@pytest.mark.parametrize("carrier", Carrier)
+def test_a_sealed_thought_has_one_shape(carrier):
+    sealed = thought(Carrier.BLOCK, {"type": "thinking", "thinking": "a", "signature": "s"})
+    assert recast(sealed, carrier) == (sealed.raw if carrier is Carrier.BLOCK else None)
+
+
+def test_a_bypass_and_a_seal_together():
+    values = [{"signature": next(iter(BYPASSES))}, {"signature": "real"}]
+    assert seals(Carrier.REASONING_DETAILS, values) == (keys.seal("real"),)
