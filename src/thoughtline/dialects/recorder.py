@@ -6,9 +6,12 @@ for all events in it, and an ending that is told exactly once.
 
 from msgspec.structs import replace
 
+from thoughtline import splice
 from thoughtline.clock import Clock
-from thoughtline.events import Happening, Outcome, TurnEnded, Usage
-from thoughtline.parts import Origin, Timing
+from thoughtline.dialects.thoughts import thought
+from thoughtline.errors import Unreadable
+from thoughtline.events import Happening, Outcome, Reasoning, TurnEnded, Usage
+from thoughtline.parts import Carrier, Origin, Thought, Timing
 
 
 class Stopwatch:
@@ -68,6 +71,23 @@ class Recorder:
             at=watch.at,
             aborted=aborted,
         )
+
+    def reasoning(
+        self, carrier: Carrier, raw: str, watch: Stopwatch | None, *, aborted: bool = False
+    ) -> Reasoning:
+        """A thought from its JSON text; what is nested too deeply is kept and not looked into.
+
+        Without a watch nobody saw it open, as in a body that came whole: that stays unknown.
+        """
+        timing = Timing(sent=self.sent, closed=self.now)
+        if watch is not None:
+            timing = self.timing(watch, aborted=aborted)
+        try:
+            value = splice.loads(raw.encode())
+            made = thought(carrier, value, raw, origin=self.made(), timing=timing)
+        except (Unreadable, RecursionError):
+            made = Thought(carrier=carrier, raw=raw, origin=self.made(), timing=timing)
+        return Reasoning(thought=made)
 
     def made(self) -> Origin:
         """Where thoughts of this response were made, with the model as served."""

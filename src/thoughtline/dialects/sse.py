@@ -7,7 +7,6 @@ per event with LF, alone or after an `event:` line, take fast paths that split w
 
 from msgspec import Struct
 
-
 _CR, _LF = b"\r\n"  # as numbers: looking for one of those in bytes is a memchr
 
 
@@ -75,7 +74,8 @@ class Splitter:
             return data
         split = self._cr and data[:1] == b"\n"
         self._cr = data[-1:] == b"\r"
-        return data[split:].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = data[split:].split(b"\r\n")  # replacing two bytes by one takes half again as long
+        return b"\n".join(lines).replace(b"\r", b"\n")
 
 
 def _event(block: bytes) -> Sse | None:
