@@ -1,0 +1,58 @@
+"""Recorded responses in, happenings out, however the bytes are cut: what every reader must obey."""
+
+from itertools import pairwise
+
+from hypothesis import strategies as st
+
+from thoughtline.events import (
+    AssistantMessage,
+    Keepalive,
+    Reasoning,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    TurnEnded,
+)
+from thoughtline.parts import Blob
+
+
+def show(happening):
+    """A happening in one line of a playbook."""
+    match happening:
+        case Keepalive():
+            return ("ping",)
+        case ReasoningDelta(text):
+            return ("think~", text)
+        case TextDelta(text):
+            return ("text~", text)
+        case ToolCallDelta(index, arguments, name, id):
+            return ("call~", index, arguments, name, id)
+        case Reasoning(thought=thought):
+            cut = ("cut",) if thought.timing.aborted else ()
+            return ("think", str(thought.carrier), thought.raw, *cut)
+        case ToolCall(call=call):
+            return ("call", call.name, call.arguments, call.id)
+        case AssistantMessage(parts=(Blob(kind=kind, raw=raw),)):
+            return ("blob", kind, raw)
+        case AssistantMessage(parts=(text,)):
+            return ("text", text.text)
+        case TurnEnded(outcome=outcome, reason=reason, usage=usage):
+            return ("end", str(outcome), reason, usage)
+
+
+def play(reader, pieces):
+    """Everything that is told of a response that comes in these pieces."""
+    told = [happening for piece in pieces for happening in reader.feed(piece)]
+    return told + reader.close(reason="hung up")
+
+
+def single(body):
+    return [body[i : i + 1] for i in range(len(body))]
+
+
+@st.composite
+def splits(draw, body):
+    """The body in a few pieces, some of them empty."""
+    cuts = sorted(draw(st.lists(st.integers(0, len(body)), max_size=12)))
+    return [body[a:b] for a, b in pairwise([0, *cuts, len(body)])]
