@@ -10,7 +10,7 @@ from thoughtline import keys
 from thoughtline.events import Outcome
 from thoughtline.matching import Rung
 from thoughtline.parts import Carrier, Text
-from thoughtline.replay import Action, Limits
+from thoughtline.replay import Action, Limits, restore
 from thoughtline.turns import Place, Turn
 
 TALK = [
@@ -153,6 +153,26 @@ def test_a_quarantined_thought_stays_and_its_ids_go():
     done = world.restore(strip(lived), OPENAI)
     assert reasons(done)[0] == "quarantined"
     assert done.revisions[0].anonymous
+
+
+def test_a_quarantined_thought_stays_where_it_would_be_ignored_too():
+    world = World()
+    lived = world.converse(TALK[:1], to=CLAUDE)
+    world.file(replace(world.memories["s1.0"], quarantined=frozenset({0})))
+    world.archive = {name: filed[-1:] for name, filed in world.archive.items()}
+    done = world.restore([*lived, Turn(input=(result("x"),))], CLAUDE, thinking=False)
+    assert (actions(done), reasons(done), raws(done)) == (["dropped"], ["quarantined"], {0: []})
+
+
+def test_what_a_client_brings_and_was_refused_stays():
+    own = replace(thought("its own", OPENAI.origin, seal="x"), origin=None)
+    turns = [Turn(input=(ask("hi"),), output=(own, call("ls"))), Turn(input=(result("x"),))]
+    world = World()
+    path = world.path(turns)
+    chain = path.keys[0].chain.hex()
+    done = restore(path, {}, OPENAI, refused=[chain])
+    assert (actions(done), raws(done)) == (["dropped"], {0: []})
+    assert (done.revisions[0].anonymous, done.skipped) == (True, {chain: "refused"})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ out without again. Nothing is ever made up; a dangling, refused or foreign thoug
 The room before is `matching`, the room after the dialect.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -62,6 +62,7 @@ class Restoration(Struct, frozen=True, kw_only=True):
         str, bytes
     ] = {}  # top-level members to set: thinking off, where nothing else helps
     skipped: dict[str, str] = {}  # newly left out: chain key → reason; to be remembered
+    before: dict[str, str] = {}  # what earlier requests to this target went out without
     parent: Memory | None = None  # the last turn of the path that is known
 
     def count(self, action: Action) -> int:
@@ -79,6 +80,8 @@ class Restoration(Struct, frozen=True, kw_only=True):
 
 
 NOTHING = Limits()
+REFUSED = "refused"
+"""Why an output goes without what its client brings: the target refused that once."""
 
 
 def restore(
@@ -86,10 +89,11 @@ def restore(
     found: Mapping[bytes, Sequence[Memory]],
     target: Target,
     limits: Limits = NOTHING,
+    refused: Iterable[str] = (),
 ) -> Restoration:
-    """Rule on every output of the path."""
+    """Rule on every output of the path; `refused` are chain keys of outputs we do not remember."""
     matches = resolve(path, found)
-    return _Restorer(path, found, matches, target, limits).run()
+    return _Restorer(path, found, matches, target, limits, refused=refused).run()
 
 
 class _Restorer:
@@ -102,6 +106,8 @@ class _Restorer:
         matches: Sequence[Match | None],
         target: Target,
         limits: Limits,
+        *,
+        refused: Iterable[str],
     ) -> None:
         self.path = path
         self.found = found
@@ -116,7 +122,8 @@ class _Restorer:
         self.rulings: list[Ruling] = []
         self.revisions: list[Revision] = []
         self.fields: dict[str, bytes] = {}
-        self.skipped: dict[str, str] = {}
+        self.skipped = {chain: REFUSED for chain in refused if self.before.get(chain) != REFUSED}
+        self.before |= self.skipped
 
     def run(self) -> Restoration:
         refused = self._broken_run() if self.policy.prefix else -1
@@ -129,6 +136,7 @@ class _Restorer:
             revisions=tuple(self.revisions),
             fields=self.fields,
             skipped=self.skipped,
+            before=self.before,
             parent=next(known, None),
         )
 
@@ -141,8 +149,12 @@ class _Restorer:
         foreign = self._foreign(turn)
         if need in (Need.FORBIDDEN, Need.NONE):
             self._forbid(index, echo, match, need)
+        elif match.memory is None and self.before.get(self._chain(index)) == REFUSED:
+            self._without(index, turn, match, need, REFUSED, drop=True)
         elif foreign and (need is Need.IGNORED or match.memory is None):
             self._without(index, turn, match, need, f"foreign {foreign}", drop=True)
+        elif need is Need.IGNORED and echo and match.memory and match.memory.quarantined:
+            self._without(index, turn, match, need, "quarantined", drop=True)
         elif need is Need.IGNORED:
             self._say(index, Action.EXACT if echo else Action.ABSENT, "ignored there", match)
         elif match.memory is None:
