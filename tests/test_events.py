@@ -10,6 +10,7 @@ from thoughtline import events
 from thoughtline.errors import Ephemeral, ThoughtlineError, Unreadable
 from thoughtline.events import (
     AssistantMessage,
+    EndpointLearned,
     Event,
     Keepalive,
     Outcome,
@@ -83,6 +84,9 @@ BODIES = st.one_of(
     ),
     st.builds(Quarantined, turn=TEXT, thoughts=st.lists(st.integers(0, 9)).map(tuple)),
     st.builds(SessionForked, session=TEXT, turn=TEXT),
+    st.builds(
+        EndpointLearned, endpoint=TEXT, dialect=TEXT, model=TEXT, lesson=st.dictionaries(TEXT, TEXT)
+    ),
 )
 
 
@@ -148,6 +152,7 @@ def test_every_canonical_and_bookkeeping_body_has_a_name():
         "turn_ended",
         "quarantined",
         "session_forked",
+        "endpoint_learned",
     ]
 
 

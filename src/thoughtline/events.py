@@ -111,8 +111,18 @@ class SessionForked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn: str
 
 
+class EndpointLearned(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An endpoint's refusal taught what it wants, and the next try proved it."""
+
+    endpoint: str
+    dialect: str
+    model: str  # "*": whatever the model
+    lesson: dict[str, Any] = {}  # what differs from its policy row (gateway.learned.Lesson)
+    reason: str = ""
+
+
 Canonical = UserMessage | Reasoning | AssistantMessage | ToolCall | ToolResult | PermissionDecision
-Bookkeeping = TurnStarted | TurnEnded | Quarantined | SessionForked
+Bookkeeping = TurnStarted | TurnEnded | Quarantined | SessionForked | EndpointLearned
 Body = Canonical | Bookkeeping
 
 TYPES: dict[str, type[Body]] = {
@@ -126,6 +136,7 @@ TYPES: dict[str, type[Body]] = {
     "turn_ended": TurnEnded,
     "quarantined": Quarantined,
     "session_forked": SessionForked,
+    "endpoint_learned": EndpointLearned,
 }
 NAMES: dict[type, str] = {cls: name for name, cls in TYPES.items()}
 VERSIONS: dict[str, int] = dict.fromkeys(TYPES, 1)
