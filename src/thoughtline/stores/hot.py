@@ -176,7 +176,7 @@ class HotStore:
                 else:
                     self._fresh.pop(key, None)
                 if key in self._known:
-                    self._keep(key, (memory, *self._known[key]))
+                    self._keep(key, tuple(_merged([memory], self._known[key])))
         self._evict()
 
     def _postpone(self, batch: Batch, trouble: str) -> None:

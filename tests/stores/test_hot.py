@@ -1,0 +1,187 @@
+"""Memory in front of a store: the same answers, faster, and when the store is down."""
+
+import asyncio
+
+import pytest
+
+from stores.contract import Contract
+from stores.samples import StillClock, refusal, turn
+from thoughtline.errors import Unavailable
+from thoughtline.stores.hot import HotStore
+from thoughtline.stores.memory import MemoryStore
+
+A, B = b"a" * 16, b"b" * 16
+
+
+class TestHotStore(Contract):
+    def open(self, place, clock):
+        return HotStore(MemoryStore(clock))
+
+
+class TestSharedHotStore(Contract):
+    def open(self, place, clock):
+        return HotStore(MemoryStore(clock), shared=True)
+
+
+class Fragile(MemoryStore):
+    """A store that can be down, slow, and counts what it is asked."""
+
+    def __init__(self):
+        super().__init__(StillClock())
+        self.written = []
+        self.down = False
+        self.asked = []
+        self.gate = None
+
+    async def find(self, tenant, names):
+        if self.down:
+            raise Unavailable("the disk is gone")
+        self.asked.append(list(names))
+        found = await super().find(tenant, names)
+        if self.gate is not None:
+            await self.gate.wait()
+        return found
+
+    async def append(self, batch):
+        if self.down:
+            raise Unavailable("the disk is gone")
+        self.written += [draft.id for draft in batch.drafts if draft.type == "turn_started"]
+        return await super().append(batch)
+
+
+@pytest.fixture
+async def fragile():
+    return Fragile()
+
+
+async def test_what_is_known_is_not_asked_again(fragile):
+    hot = HotStore(fragile)
+    await hot.append(turn("s", "t1", names=(A,)))
+    first = await hot.find("T", [A, B])
+    second = await hot.find("T", [A, B])
+    assert fragile.asked == [[A, B]]
+    assert [m.turn for m in first[A]] == [m.turn for m in second[A]] == ["t1"]
+    assert B not in second
+
+
+async def test_a_second_conversation_under_a_known_name_is_seen(fragile):
+    """An answer from memory is a whole answer: two that look alike stay two."""
+    hot = HotStore(fragile)
+    await hot.append(turn("s", "t1", names=(A,)))
+    await hot.find("T", [A])
+    await hot.append(turn("u", "t2", names=(A,)))
+    assert {m.turn for m in (await hot.find("T", [A]))[A]} == {"t1", "t2"}
+    assert len(fragile.asked) == 1
+
+
+async def test_shared_with_other_processes_it_always_asks(fragile):
+    hot = HotStore(fragile, shared=True)
+    await hot.append(turn("s", "t1", names=(A,)))
+    await hot.find("T", [A])
+    await fragile.append(turn("u", "t2", names=(A,)))  # somebody else
+    assert {m.turn for m in (await hot.find("T", [A]))[A]} == {"t1", "t2"}
+
+
+async def test_tenants_do_not_share_memory(fragile):
+    hot = HotStore(fragile)
+    await hot.append(turn("s", "t1", names=(A,)))
+    assert await hot.find("T", [A])
+    assert not await hot.find("other", [A])
+
+
+async def test_oldest_out_first_and_hits_promoted(fragile):
+    hot = HotStore(fragile, entries=2)
+    names = [bytes([n]) * 16 for n in range(3)]
+    for number, name in enumerate(names):
+        await hot.append(turn("s", f"t{number}", names=(name,)))
+    await hot.find("T", [names[0]])
+    await hot.find("T", [names[1]])
+    await hot.find("T", [names[0]])  # promoted
+    await hot.find("T", [names[2]])  # pushes out names[1]
+    asked = len(fragile.asked)
+    await hot.find("T", [names[0]])
+    assert len(fragile.asked) == asked
+    await hot.find("T", [names[1]])
+    assert len(fragile.asked) == asked + 1
+    assert hot.entries <= 2
+
+
+async def test_bytes_are_bounded(fragile):
+    hot = HotStore(fragile, size=3000)
+    for number in range(20):
+        name = bytes([number]) * 16
+        await hot.append(turn("s", f"t{number}", names=(name,)))
+        await hot.find("T", [name])
+    assert hot.entries < 7
+
+
+async def test_a_quarantine_reaches_memory(fragile):
+    hot = HotStore(fragile)
+    await hot.append(turn("s", "t1", '"hm"', names=(A,)))
+    await hot.find("T", [A])
+    await hot.append(refusal("s", "t1"))
+    assert (await hot.find("T", [A]))[A][0].quarantined
+
+
+async def test_a_dead_store_takes_nobody_down(fragile):
+    hot = HotStore(fragile, retry=0.01)
+    await hot.append(turn("s", "t1", names=(A,)))
+    await hot.find("T", [A])
+    fragile.down = True
+    assert (await hot.find("T", [A]))[A][0].turn == "t1"
+    with pytest.raises(Unavailable):
+        await hot.append(turn("s", "t2", names=(B,)))
+    assert (await hot.find("T", [B]))[B][0].turn == "t2"  # from memory
+    assert hot.backlog == 1
+    assert "disk" in hot.trouble
+    fragile.down = False
+    while hot.backlog:
+        await asyncio.sleep(0.01)
+    assert [e.seq for e in await fragile.read("s")] == list(range(len(await fragile.read("s"))))
+    assert (await fragile.find("T", [B]))[B][0].turn == "t2"
+    await hot.close()
+
+
+async def test_order_is_kept_while_catching_up(fragile):
+    hot = HotStore(fragile, retry=0.01)
+    fragile.down = True
+    for number in range(5):
+        with pytest.raises(Unavailable):
+            await hot.append(turn("s", f"t{number}", names=(bytes([number]) * 16,)))
+    fragile.down = False
+    while hot.backlog:
+        await asyncio.sleep(0.01)
+    started = [e.id for e in await fragile.read("s") if e.type == "turn_started"]
+    assert started == [f"t{number}" for number in range(5)]
+    await hot.close()
+
+
+async def test_a_full_backlog_gives_up_the_oldest(fragile):
+    hot = HotStore(fragile, backlog=2, retry=60)
+    fragile.down = True
+    for number in range(4):
+        with pytest.raises(Unavailable):
+            await hot.append(turn("s", f"t{number}", names=(bytes([number]) * 16,)))
+    assert hot.backlog == 2
+    fragile.down = False
+    await hot.close()  # one last try
+    assert fragile.written == ["t2", "t3"]
+
+
+async def test_a_look_up_under_way_does_not_hide_what_is_written_meanwhile(fragile):
+    hot = HotStore(fragile)
+    fragile.gate = asyncio.Event()
+    asking = asyncio.ensure_future(hot.find("T", [A]))
+    await asyncio.sleep(0)
+    await hot.append(turn("s", "t1", names=(A,)))
+    fragile.gate.set()
+    assert (await asking)[A][0].turn == "t1"
+    fragile.gate = None
+    assert (await hot.find("T", [A]))[A][0].turn == "t1"
+
+
+async def test_counts(fragile):
+    hot = HotStore(fragile)
+    await hot.append(turn("s", "t1", names=(A,)))
+    await hot.find("T", [A, B])
+    assert (hot.counts.hits, hot.counts.misses) == (1, 1)
