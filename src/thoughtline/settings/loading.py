@@ -16,7 +16,7 @@ from thoughtline.errors import SettingsError
 from thoughtline.settings import checks, sources, values
 from thoughtline.settings.masks import printable
 from thoughtline.settings.providers import PROVIDERS
-from thoughtline.settings.schema import KEYS, Key, Path, dotted, find
+from thoughtline.settings.schema import ANY, KEYS, Key, Path, dotted, find
 from thoughtline.settings.sections import (
     ADMIN_TOKEN,
     Access,
@@ -40,12 +40,12 @@ class Loaded(Struct, frozen=True, kw_only=True):
     """Settings, and where they are from."""
 
     settings: Settings
-    sources: dict[str, str]  # dotted key → where its value was written; absent: it is the default
+    sources: dict[Path, str]  # key → where its value was written; absent: it is the default
     files: tuple[File, ...]  # the files that were read
 
     def source(self, path: Path) -> str:
         """Where the value of a key comes from."""
-        return self.sources.get(dotted(path), DEFAULT)
+        return self.sources.get(path, DEFAULT)
 
 
 def load(flags: Mapping[str, Any], env: Mapping[str, str], cwd: File) -> Settings:
@@ -74,7 +74,7 @@ def read(flags: Mapping[str, Any], env: Mapping[str, str], cwd: File) -> Loaded:
         raise SettingsError("\n".join(dict.fromkeys(map(printable, problems))))
     return Loaded(
         settings=settings,
-        sources={path: source for path, source in origins.items() if source != DEFAULT},
+        sources={path: item.source for path, item in found.items() if item.source != DEFAULT},
         files=tuple(file for file, _ in files if file.is_file()),
     )
 
@@ -199,12 +199,14 @@ def _placed(store: Store, env: Mapping[str, str], cwd: File) -> Store:
 
 def describe(loaded: Loaded) -> list[tuple[str, str, str]]:
     """Every setting with its value, secrets masked, and where it comes from; for people."""
+    paths = [key.path for key in KEYS if ANY not in key.path]
+    paths += sorted(path for path in loaded.sources if path not in set(paths))
     rows: list[tuple[str, str, str]] = []
-    for key in KEYS:
-        if "*" not in key.path:
-            value: Any = loaded.settings
-            for name in key.path:
-                value = getattr(value, name)
-            shown = values.spell(value, key.unit)
-            rows.append((dotted(key.path), shown, loaded.source(key.path)))
+    for path in paths:
+        key = find(path)
+        value: Any = loaded.settings
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else getattr(value, name)
+        shown = values.spell(value, key.unit if key else "")
+        rows.append((dotted(path), shown, loaded.source(path)))
     return rows

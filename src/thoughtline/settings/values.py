@@ -35,14 +35,19 @@ class Misfit(ValueError):
 
 def convert(key: Key, raw: object, *, text: bool) -> Any:
     """What the key holds when this was written for it; raises `Misfit`."""
+    if key.optional and isinstance(raw, str) and raw.strip().lower() in (_NONE, ""):
+        return None
+    return _convert(_inner(key), key.unit, raw, text=text)
+
+
+def _inner(key: Key) -> inspect.Type:
+    """A key's kind without "none" and without annotations."""
     kind = key.kind
     if isinstance(kind, inspect.UnionType):
-        if isinstance(raw, str) and raw.strip().lower() in (_NONE, ""):
-            return None
         kind = next(t for t in kind.types if not isinstance(t, inspect.NoneType))
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
-    return _convert(kind, key.unit, raw, text=text)
+    return kind
 
 
 def _convert(kind: inspect.Type, unit: str, raw: object, *, text: bool) -> Any:
@@ -121,14 +126,7 @@ def from_json(text: str) -> Any:
 
 def expected(key: Key) -> str:
     """What a key takes, to end a sentence with."""
-    kind: inspect.Type = key.kind
-    tail = ""
-    if isinstance(kind, inspect.UnionType):
-        kind = next(t for t in kind.types if not isinstance(t, inspect.NoneType))
-        tail = ' or "none"'
-    while isinstance(kind, inspect.Metadata):
-        kind = kind.type
-    return _expected(kind, key.unit) + tail
+    return _expected(_inner(key), key.unit) + (' or "none"' if key.optional else "")
 
 
 def _expected(kind: inspect.Type, unit: str) -> str:
@@ -151,6 +149,31 @@ def _expected(kind: inspect.Type, unit: str) -> str:
             return "a list of strings"
         case _:
             return "a string without control characters"
+
+
+def short(key: Key) -> str:
+    """A key's kind in a word or two, for the reference."""
+    return _short(_inner(key), key.unit) + (" or none" if key.optional else "")
+
+
+def _short(kind: inspect.Type, unit: str) -> str:
+    match kind:
+        case inspect.FloatType():
+            return "duration"
+        case inspect.IntType() if unit:
+            return "size"
+        case inspect.IntType() if kind.ge is not None and kind.le is not None:
+            return f"{kind.ge} to {kind.le}"
+        case inspect.IntType():
+            return "number"
+        case inspect.VarTupleType():
+            return "list"
+        case inspect.CustomType():
+            return "secret"
+        case inspect.BoolType() | inspect.LiteralType():
+            return _expected(kind, unit).replace('"', "")
+        case _:
+            return "text"
 
 
 def suggestion(key: Key, raw: object) -> str:
