@@ -9,6 +9,8 @@ import thoughtline
 COMMANDS = {
     "demo": "Show what gets lost without Thoughtline, and kept with it.",
     "sim": "Serve strict simulated providers.",
+    "init": "Write a commented settings file.",
+    "doctor": "Say what is configured, reachable and wrong.",
 }
 """Name → one line of help; the module of the same name holds the command."""
 

@@ -1,0 +1,100 @@
+"""`thoughtline doctor`: what is configured, what is reachable, what is wrong and what to do.
+
+Says where each value comes from, then what the checkups found. Ends with 1 when there is a problem.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from thoughtline.errors import SettingsError
+
+if TYPE_CHECKING:
+    from thoughtline.cli.checkups import Finding
+    from thoughtline.settings import Loaded
+
+_HELP = """Say what is configured, what is reachable and what is wrong.
+
+Looks at the settings and where each comes from, whether the port is free, whether the store opens
+and can be written, and whether the upstreams answer. Changes nothing and sends no key anywhere.
+Ends with 1 when there is a problem.
+"""
+_MARKS = {"ok": ("ok  ", "green"), "note": ("note", "yellow"), "problem": ("bad ", "red")}
+
+
+@click.command("doctor", help=_HELP, short_help="Say what is configured, reachable and wrong.")
+@click.option("--config", type=click.Path(path_type=Path), help="A settings file to look at.")
+@click.option("--offline", is_flag=True, help="Do not try to reach the upstreams.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+def doctor(*, config: Path | None, offline: bool, as_json: bool) -> None:
+    """Look at everything."""
+    from thoughtline.cli.checkups import Finding, examine
+    from thoughtline.settings import read
+
+    loaded: Loaded | None = None
+    try:
+        loaded = read({"config": config}, os.environ, Path.cwd())
+    except SettingsError as error:
+        advice = "mend it; `thoughtline init --path FILE` writes a file with every setting"
+        found = [
+            Finding(about="settings", level="problem", text=line, advice=advice)
+            for line in str(error).splitlines()
+        ]
+    else:
+        found = asyncio.run(examine(loaded.settings, offline=offline))
+    ok = all(finding.level != "problem" for finding in found)
+    if as_json:
+        click.echo(_as_json(loaded, found, ok=ok))
+    else:
+        _tell(loaded, found, ok=ok)
+    if not ok:
+        raise SystemExit(1)
+
+
+def _as_json(loaded: Loaded | None, found: Sequence[Finding], *, ok: bool) -> str:
+    from thoughtline.settings import describe
+
+    rows = describe(loaded) if loaded else []
+    return json.dumps(
+        {
+            "ok": ok,
+            "files": [str(file) for file in loaded.files] if loaded else [],
+            "settings": {name: {"value": value, "source": where} for name, value, where in rows},
+            "findings": [msgspec.to_builtins(finding) for finding in found],
+        },
+        indent=2,
+    )
+
+
+def _tell(loaded: Loaded | None, found: Sequence[Finding], *, ok: bool) -> None:
+    if loaded is not None:
+        _settings(loaded)
+    for finding in found:
+        mark, colour = _MARKS[finding.level]
+        click.echo(f"{click.style(mark, fg=colour)}  {finding.about}: {finding.text}")
+        if finding.advice and finding.level != "ok":
+            click.echo(f"      → {finding.advice}")
+    bad = sum(finding.level == "problem" for finding in found)
+    click.echo("\nAll is well." if ok else f"\n{bad} problem(s).")
+
+
+def _settings(loaded: Loaded) -> None:
+    """What differs from the defaults, and where it is written."""
+    from thoughtline.settings import describe
+
+    files = ", ".join(map(str, loaded.files)) or "none; everything has a default"
+    click.echo(f"Settings files: {files}")
+    rows = [row for row in describe(loaded) if row[2] != "default"]
+    width = max((len(name) + len(value) for name, value, _ in rows), default=0)
+    for name, value, where in rows:
+        gap = " " * (width - len(name) - len(value))
+        click.echo(f"  {name} = {value}{gap}  {click.style(where, dim=True)}")
+    click.echo(f"  everything{' else' if rows else ''} has its default\n")
