@@ -10,7 +10,7 @@ say = @printf '\033[1m==>\033[0m %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format bench clean
+.PHONY: help setup run test lint format docs bench clean
 
 help: ## list the targets
 	@echo "Thoughtline: make <target>"
@@ -61,6 +61,10 @@ format: $(STAMP) ## rewrite the code in the house format
 	$(say) "ruff"
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
+
+docs: $(STAMP) ## bring the reference up to date with the code
+	$(say) "docs/reference"
+	@$(BIN)/python -m thoughtline.cli.pages docs
 
 bench: $(STAMP) ## set up, then measure
 	$(say) "benchmarks"
