@@ -5,6 +5,8 @@ import random
 import time
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from thoughtline.dialects import DIALECTS
 from thoughtline.events import Outcome
 from thoughtline.guards import Target
@@ -15,7 +17,6 @@ from thoughtline.parts import Carrier, Origin, Thought
 from thoughtline.policies import lookup
 from thoughtline.replay import restore
 from thoughtline.turns import Turn
-from msgspec.structs import replace
 
 MESSAGES, BYTES, THOUGHTS = 300, 500_000, 130
 
@@ -31,12 +32,18 @@ def history() -> bytes:
     messages: list[dict[str, object]] = [{"role": "system", "content": prose(8000)}]
     for number in range(THOUGHTS):
         arguments = json.dumps({"path": f"src/file{number}.py", "line": 5.0, "text": prose(300)})
-        call = {"id": f"call_{number}", "type": "function", "function": {"name": "edit", "arguments": arguments}}
+        call = {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": "edit", "arguments": arguments},
+        }
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": prose(2900)})
     while len(messages) < MESSAGES:
         messages.insert(1, {"role": "user", "content": prose(1000)})
-    return json.dumps({"model": "deepseek-v4-pro", "messages": messages, "tools": [{}], "stream": True}).encode()
+    return json.dumps(
+        {"model": "deepseek-v4-pro", "messages": messages, "tools": [{}], "stream": True}
+    ).encode()
 
 
 def archive(turns: tuple[Turn, ...], origin: Origin) -> dict[bytes, list[Memory]]:
@@ -48,10 +55,19 @@ def archive(turns: tuple[Turn, ...], origin: Origin) -> dict[bytes, list[Memory]
         if names is None:
             continue
         thought = Thought(
-            carrier=Carrier.REASONING_CONTENT, raw=json.dumps(f"thought {number} " * 150), text="", origin=origin
+            carrier=Carrier.REASONING_CONTENT,
+            raw=json.dumps(f"thought {number} " * 150),
+            text="",
+            origin=origin,
         )
         lived = replace(
-            turn, id=str(number), parent=parent, session="s", target=origin, output=(thought, *turn.output), outcome=Outcome.COMPLETED
+            turn,
+            id=str(number),
+            parent=parent,
+            session="s",
+            target=origin,
+            output=(thought, *turn.output),
+            outcome=Outcome.COMPLETED,
         )
         memory = remember(lived, names)
         for name in memory.names:
@@ -74,7 +90,9 @@ def run() -> list[tuple[str, float, str]]:
     """Figures for `make bench`."""
     chat = DIALECTS["chat"]
     body = history()
-    origin = Origin(dialect="chat", provider="deepseek", endpoint="e", account="a", model="deepseek-v4-pro")
+    origin = Origin(
+        dialect="chat", provider="deepseek", endpoint="e", account="a", model="deepseek-v4-pro"
+    )
     target = Target(policy=lookup("deepseek", "chat", "deepseek-v4-pro"), origin=origin)
     request = chat.read(body)
     found = archive(request.turns, origin)
@@ -92,7 +110,11 @@ def run() -> list[tuple[str, float, str]]:
         (f"keys of {label} (bar 3)", cpu(lambda: trail(request.turns)), "ms CPU"),
         (f"read + restore + patch of it, {THOUGHTS} thoughts (bar 8)", cpu(whole), "ms CPU"),
         ("  of that: read", cpu(lambda: chat.read(body)), "ms CPU"),
-        ("  of that: restore", cpu(lambda: restore(survey(request.turns, tools=True), found, target)), "ms CPU"),
+        (
+            "  of that: restore",
+            cpu(lambda: restore(survey(request.turns, tools=True), found, target)),
+            "ms CPU",
+        ),
         ("  of that: patch", cpu(lambda: chat.patch(request, put.revisions)), "ms CPU"),
     ]
 

@@ -1,5 +1,6 @@
 """With every simulated provider: what a careless client loses, and that with us it loses nothing."""
 
+import itertools
 import json
 
 import pytest
@@ -175,7 +176,7 @@ async def test_the_log_folds_to_what_was_said():
         )
         for turn, log in zip(conversation.turns, lived, strict=True)
     ]
-    assert [[p for p in t.input] for t in lived][0] == [Text(text="Please mend a.txt")]
+    assert lived[0].input == (Text(text="Please mend a.txt"),)
 
 
 async def test_every_request_extends_the_last_byte_for_byte():
@@ -187,5 +188,5 @@ async def test_every_request_extends_the_last_byte_for_byte():
     for exchange in conversation.exchanges:
         start = exchange.body.index(b'"messages":[')
         heads.append(exchange.body[start : exchange.body.index(b'],"tools"')])
-    for before, after in zip(heads, heads[1:], strict=False):
+    for before, after in itertools.pairwise(heads):
         assert after.startswith(before)

@@ -14,9 +14,15 @@ from thoughtline.stores.memory import MemoryStore
 from thoughtline.testing import simulator
 from thoughtline.turns import Turn
 
-_text = st.text(min_size=1, max_size=30).filter(lambda s: s.strip() and not s.lower().startswith("<think"))
-_args = st.dictionaries(st.text(max_size=5), st.integers(-9, 9) | st.booleans() | st.text(max_size=5), max_size=3)
-_calls = st.lists(st.builds(lambda n, a: (n, a), st.sampled_from(["ls", "cat", "run"]), _args), max_size=3)
+_text = st.text(min_size=1, max_size=30).filter(
+    lambda s: s.strip() and not s.lower().startswith("<think")
+)
+_args = st.dictionaries(
+    st.text(max_size=5), st.integers(-9, 9) | st.booleans() | st.text(max_size=5), max_size=3
+)
+_calls = st.lists(
+    st.builds(lambda n, a: (n, a), st.sampled_from(["ls", "cat", "run"]), _args), max_size=3
+)
 
 
 @st.composite
@@ -47,7 +53,12 @@ def test_every_dialect_spells_the_same_keys(turns):
         assert keys.trail(read.turns)[0] == expected, name
 
 
-PROVIDERS = {"chat": "vllm", "responses": "xai", "messages": "deepseek-anthropic", "gemini": "gemini"}
+PROVIDERS = {
+    "chat": "vllm",
+    "responses": "xai",
+    "messages": "deepseek-anthropic",
+    "gemini": "gemini",
+}
 
 
 @pytest.mark.parametrize(("here", "there"), [*itertools.permutations(DIALECTS, 2)])

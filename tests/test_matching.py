@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from worlds import World, ask, call, result, say, strip
 
 from thoughtline import keys
 from thoughtline.matching import Rung, resolve, telling
 from thoughtline.parts import Call, Text
 from thoughtline.turns import Turn
+from worlds import World, ask, call, result, say, strip
 
 RANDOM_ID = "call_00_c6e8f9a7b1d2"
 TALK = [
@@ -52,7 +52,10 @@ def test_another_tenants_archive_is_not_asked():
 def test_text_beside_calls_may_be_gone():
     world = World()
     lived = world.converse(TALK)
-    bare = [replace(t, output=tuple(p for p in t.output if not isinstance(p, Text)) or t.output) for t in strip(lived)]
+    bare = [
+        replace(t, output=tuple(p for p in t.output if not isinstance(p, Text)) or t.output)
+        for t in strip(lived)
+    ]
     assert found(world, bare)[:3] == ["s1.0", "s1.1", "s1.2"]
 
 
@@ -104,21 +107,36 @@ def test_an_edited_beginning_is_found_by_neighbours():
     lived = strip(world.converse([*TALK, ([ask("more")], [say("More, then.")])]))
     edited = [replace(lived[0], input=(ask("list them all"),)), *lived[1:]]
     answers = matches(world, edited)
-    assert [m.memory.turn if m.memory else None for m in answers[:4]] == ["s1.0", "s1.1", "s1.2", "s1.3"]
+    assert [m.memory.turn if m.memory else None for m in answers[:4]] == [
+        "s1.0",
+        "s1.1",
+        "s1.2",
+        "s1.3",
+    ]
     assert answers[3].rung is Rung.NEAR
 
 
 def test_a_compacted_history_keeps_its_tail():
     world = World()
-    lived = strip(world.converse([*TALK, ([ask("more")], [call("ls", path="/")]), ([result("x")], [say("x.")])]))
-    compacted = [Turn(input=(ask("Summary: we looked at files."), *lived[2].input), output=lived[2].output), *lived[3:]]
+    lived = strip(
+        world.converse(
+            [*TALK, ([ask("more")], [call("ls", path="/")]), ([result("x")], [say("x.")])]
+        )
+    )
+    compacted = [
+        Turn(input=(ask("Summary: we looked at files."), *lived[2].input), output=lived[2].output),
+        *lived[3:],
+    ]
     assert found(world, compacted)[1:3] == ["s1.3", "s1.4"]
 
 
 def test_the_same_words_alone_are_not_the_same_turn():
     world = World()
     world.converse([([ask("one thing")], [say("Done.")])])
-    stranger = [Turn(input=(ask("another thing"),), output=(say("Done."),)), Turn(input=(ask("next"),))]
+    stranger = [
+        Turn(input=(ask("another thing"),), output=(say("Done."),)),
+        Turn(input=(ask("next"),)),
+    ]
     answer = matches(world, stranger)[0]
     assert (answer.memory, answer.reason) == (None, "uncorroborated")
 
@@ -126,7 +144,10 @@ def test_the_same_words_alone_are_not_the_same_turn():
 def test_the_same_calls_with_a_telling_id_are():
     world = World()
     world.converse([([ask("one thing")], [call("ls", id=RANDOM_ID)])])
-    edited = [Turn(input=(ask("one thing, at 12:03"),), output=(call("ls", id=RANDOM_ID),)), Turn(input=(result("x"),))]
+    edited = [
+        Turn(input=(ask("one thing, at 12:03"),), output=(call("ls", id=RANDOM_ID),)),
+        Turn(input=(result("x"),)),
+    ]
     answer = matches(world, edited)[0]
     assert answer.memory.turn == "s1.0"
     assert answer.rung is Rung.ALONE
@@ -137,7 +158,12 @@ def test_a_seal_the_client_brings_names_its_turn():
 
     world = World()
     lived = world.converse(TALK, to=target("openai", "responses", "gpt-5.6"))
-    echoed = [Turn(input=(ask("rewritten by a client"),), output=(lived[0].output[0], say("also rewritten")))]
+    echoed = [
+        Turn(
+            input=(ask("rewritten by a client"),),
+            output=(lived[0].output[0], say("also rewritten")),
+        )
+    ]
     answer = matches(world, echoed)[0]
     assert (answer.memory.turn, answer.rung) == ("s1.0", Rung.SEAL)
 
@@ -152,7 +178,16 @@ def test_a_turn_stands_in_a_path_only_once():
 def test_telling_ids():
     assert telling("call_00_c6e8f9a7b1d2") and telling("toolu_01A09q90qw90lq917835lq9")
     assert telling("chatcmpl-tool-5f3e2a1b0c9d8e7f")
-    for counter in ("functions.list_dir:0", "list_dir:12", "Bash_0", "toolu_1", "call_1", "gemini-call-0", "", "call00c6e"):
+    for counter in (
+        "functions.list_dir:0",
+        "list_dir:12",
+        "Bash_0",
+        "toolu_1",
+        "call_1",
+        "gemini-call-0",
+        "",
+        "call00c6e",
+    ):
         assert not telling(counter), counter
 
 
@@ -167,15 +202,17 @@ def _written(talk):
     made = []
     for number, (heard, spoken) in enumerate(talk):
         after_call = number and talk[number - 1][1].islower()
-        heard = result(heard) if after_call else ask(heard)
-        made.append(([heard], [call(spoken) if spoken.islower() else say(spoken)]))
+        part = result(heard) if after_call else ask(heard)
+        made.append(([part], [call(spoken) if spoken.islower() else say(spoken)]))
     return made
 
 
 def _altered(data, turns):
     """Something a client may do to a history."""
     turns = list(turns)
-    kind = data.draw(st.sampled_from(["as is", "cut the head", "edit an input", "drop a turn", "edit an output"]))
+    kind = data.draw(
+        st.sampled_from(["as is", "cut the head", "edit an input", "drop a turn", "edit an output"])
+    )
     at = data.draw(st.integers(0, len(turns) - 1))
     if kind == "cut the head":
         return turns[at:], at
@@ -213,5 +250,8 @@ def test_a_turn_is_never_taken_for_one_of_another_conversation(talks, data):
 def test_calls_are_compared_with_their_arguments():
     world = World()
     lived = world.converse([([ask("go")], [call("ls", path="/a")])])
-    other = [replace(strip(lived)[0], output=(Call(name="ls", arguments='{"path":"/b"}'),)), strip(lived)[1]]
+    other = [
+        replace(strip(lived)[0], output=(Call(name="ls", arguments='{"path":"/b"}'),)),
+        strip(lived)[1],
+    ]
     assert found(world, other)[0] is None

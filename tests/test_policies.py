@@ -6,9 +6,38 @@ from thoughtline.policies import Need, Scope, infer, lookup, names
 from thoughtline.policies.remedies import SYMPTOMS, Remedy, diagnose
 from thoughtline.policies.table import ROWS
 
-PUBLIC = """openai codex azure xai anthropic bedrock gemini deepseek deepseek-r1 kimi mimo glm minimax
-qwen hunyuan stepfun mistral openrouter groq cerebras fireworks together siliconflow vllm sglang
-llamacpp ollama lmstudio copilot generic""".split()
+PUBLIC = [
+    "openai",
+    "codex",
+    "azure",
+    "xai",
+    "anthropic",
+    "bedrock",
+    "gemini",
+    "deepseek",
+    "deepseek-r1",
+    "kimi",
+    "mimo",
+    "glm",
+    "minimax",
+    "qwen",
+    "hunyuan",
+    "stepfun",
+    "mistral",
+    "openrouter",
+    "groq",
+    "cerebras",
+    "fireworks",
+    "together",
+    "siliconflow",
+    "vllm",
+    "sglang",
+    "llamacpp",
+    "ollama",
+    "lmstudio",
+    "copilot",
+    "generic",
+]
 
 
 def test_every_public_name_has_a_row():
@@ -61,12 +90,20 @@ def test_contracts(name, dialect, model, need, scope, lost):
 
 
 def test_a_model_name_alone_decides_nothing():
-    rows = {lookup(name, "chat", "deepseek-v4-pro").need for name in ("deepseek", "groq", "openai", "generic")}
+    rows = {
+        lookup(name, "chat", "deepseek-v4-pro").need
+        for name in ("deepseek", "groq", "openai", "generic")
+    }
     assert len(rows) == 3
 
 
 def test_prefix_binding_is_a_matter_of_the_family():
-    bound = ("claude-opus-5-5", "claude-sonnet-5-5-20260901", "claude-haiku-5-5", "claude-fable-5-1")
+    bound = (
+        "claude-opus-5-5",
+        "claude-sonnet-5-5-20260901",
+        "claude-haiku-5-5",
+        "claude-fable-5-1",
+    )
     free = ("claude-opus-4-5", "claude-sonnet-4-6", "claude-mythos-5-1", "claude-opus-5")
     assert all(lookup("anthropic", "messages", model).prefix for model in bound)
     assert not any(lookup("anthropic", "messages", model).prefix for model in free)

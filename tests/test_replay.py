@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from worlds import World, ask, call, result, say, strip, target, thought
 
 from thoughtline import keys
 from thoughtline.events import Outcome
@@ -12,6 +11,7 @@ from thoughtline.matching import Rung
 from thoughtline.parts import Carrier, Text
 from thoughtline.replay import Action, Limits, restore
 from thoughtline.turns import Place, Turn
+from worlds import World, ask, call, result, say, strip, target, thought
 
 TALK = [
     ([ask("list the files")], [call("ls", path=".")]),
@@ -196,7 +196,9 @@ def test_a_sealed_thought_passes_no_guard(field, other):
 
 def test_a_dated_model_is_the_one_that_was_asked_for():
     world = World()
-    served = replace(OPENAI, origin=replace(OPENAI.origin, model="gpt-5.6-2026-08-01", asked="gpt-5.6"))
+    served = replace(
+        OPENAI, origin=replace(OPENAI.origin, model="gpt-5.6-2026-08-01", asked="gpt-5.6")
+    )
     lived = world.converse(TALK, to=served)
     assert actions(world.restore(strip(lived), OPENAI)) == ["restored"] * 3
 
@@ -204,7 +206,9 @@ def test_a_dated_model_is_the_one_that_was_asked_for():
 def test_plain_text_serves_all_models_of_its_provider_and_no_other_provider():
     world = World()
     lived = world.converse(TALK, to=target(model="deepseek-v4-pro"))
-    assert set(actions(world.restore(strip(lived), target(model="deepseek-v4-flash")))) == {"restored"}
+    assert set(actions(world.restore(strip(lived), target(model="deepseek-v4-flash")))) == {
+        "restored"
+    }
     assert set(actions(world.restore(strip(lived), target("glm", model="glm-5.2")))) == {"dropped"}
 
 
@@ -229,7 +233,10 @@ def test_interleaved_thoughts_stand_before_what_they_led_to():
     world.converse(
         [([ask("go")], [one, call("ls"), two, say("then"), three, call("cat")])], to=OPENAI
     )
-    turns = [Turn(input=(ask("go"),), output=(call("ls"), say("then"), call("cat"))), Turn(input=(result("x"),))]
+    turns = [
+        Turn(input=(ask("go"),), output=(call("ls"), say("then"), call("cat"))),
+        Turn(input=(result("x"),)),
+    ]
     placed = world.restore(turns, OPENAI).revisions[0].thoughts
     assert [p.place for p in placed] == [Place("call", 0), Place("text", 0), Place("call", 1)]
 
@@ -240,7 +247,10 @@ def test_equal_copies_for_servers_that_read_either_key():
     made = thought("hm", to.origin, carrier=Carrier.REASONING)
     lived = world.converse([([ask("go")], [made, say("ok")])], to=to)
     placed = world.restore(strip(lived), to).revisions[0].thoughts
-    assert {(p.carrier.value, p.raw) for p in placed} == {("reasoning", '"hm"'), ("reasoning_content", '"hm"')}
+    assert {(p.carrier.value, p.raw) for p in placed} == {
+        ("reasoning", '"hm"'),
+        ("reasoning_content", '"hm"'),
+    }
 
 
 def test_a_thought_before_every_call_where_that_is_demanded():
@@ -307,7 +317,9 @@ def test_a_skip_towards_another_target_does_not_count():
     chain = keys.trail(World().converse(TALK, to=OPENAI))[0][0].chain.hex()
     world = World()
     other = target("openai", "responses", "gpt-6")
-    lived = world.converse(TALK, to=OPENAI, targets={1: other}, skipped={1: {chain: "foreign model"}})
+    lived = world.converse(
+        TALK, to=OPENAI, targets={1: other}, skipped={1: {chain: "foreign model"}}
+    )
     back = world.restore(strip(lived), OPENAI)
     assert actions(back) == ["restored", "dropped", "restored"]
     assert actions(world.restore(strip(lived), other)) == ["dropped", "restored", "dropped"]
@@ -331,7 +343,12 @@ def test_a_prefix_bound_block_is_never_put_back_late():
     world = World()
     chain = keys.trail(_bound_world()[1])[0][1].chain.hex()
     world, lived = _bound_world(skipped={2: {chain: "unknown"}})
-    assert actions(world.restore(strip(lived), BOUND)) == ["dropped", "dropped", "restored", "restored"]
+    assert actions(world.restore(strip(lived), BOUND)) == [
+        "dropped",
+        "dropped",
+        "restored",
+        "restored",
+    ]
 
 
 def test_a_changed_prefix_drops_what_is_bound_to_it():

@@ -40,7 +40,9 @@ def result(text: str) -> Result:
     return Result(content=text)
 
 
-def target(name: str = "deepseek", dialect: str = "chat", model: str = "deepseek-v4-pro", **origin: str) -> Target:
+def target(
+    name: str = "deepseek", dialect: str = "chat", model: str = "deepseek-v4-pro", **origin: str
+) -> Target:
     made = {"endpoint": f"https://{name}", "account": "acct", **origin}
     return Target(
         policy=lookup(name, dialect, model),
@@ -48,7 +50,9 @@ def target(name: str = "deepseek", dialect: str = "chat", model: str = "deepseek
     )
 
 
-def thought(text: str, origin: Origin, *, seal: str = "", carrier: Carrier | None = None, **more: object) -> Thought:
+def thought(
+    text: str, origin: Origin, *, seal: str = "", carrier: Carrier | None = None, **more: object
+) -> Thought:
     """A thought as its provider would have made it; with a seal, a sealed one."""
     carrier = carrier or CARRIERS[origin.dialect]
     value: object = text
@@ -95,7 +99,11 @@ class World:
             to = (targets or {}).get(number, first)
             sealed = to.origin.dialect != "chat"
             had = [p for p in spoken if isinstance(p, Thought)]
-            made = [] if had or not think else [thought(text, to.origin, seal=f"seal-{text}" if sealed else "")]
+            made = (
+                []
+                if had or not think
+                else [thought(text, to.origin, seal=f"seal-{text}" if sealed else "")]
+            )
             turn = Turn(
                 input=tuple(heard),
                 output=(*made, *spoken),
@@ -131,7 +139,11 @@ class World:
         return survey(turns, **facts)
 
     def restore(
-        self, turns: Sequence[Turn], to: Target | None = None, limits: Limits = NOTHING, **facts: object
+        self,
+        turns: Sequence[Turn],
+        to: Target | None = None,
+        limits: Limits = NOTHING,
+        **facts: object,
     ) -> Restoration:
         path = self.path(turns, **facts)
         found = {n: self.archive[n] for n in path.names() if self.archive.get(n)}
