@@ -3,6 +3,7 @@
 import json
 import pickle
 from datetime import date, datetime, time
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -680,9 +681,46 @@ def test_the_table_is_sound(place):
     assert set(checks.DIALECTS) == set(DIALECTS)
 
 
-def test_hosts_claim_models_only_with_a_key(place):
-    assert place.load().upstreams["groq"].models == ()
-    assert "*/*" in place.load(GROQ_API_KEY=SECRET).upstreams["groq"].models
+@pytest.mark.parametrize("name", ["openrouter", "groq", "cerebras", "together", "siliconflow"])
+def test_hosts_claim_models_only_with_a_key(place, name):
+    assert place.load().upstreams[name].models == ()
+    assert place.load(**{f"{name.upper()}_API_KEY": SECRET}).upstreams[name].models
+
+
+@pytest.mark.parametrize(
+    ("env", "model", "name"),
+    [
+        ({}, "gpt-5.6", "openai"),
+        ({}, "claude-opus-5-5", "anthropic"),
+        ({}, "deepseek-v4-pro", "deepseek"),
+        ({}, "kimi-k3", "kimi"),
+        ({}, "kimi-for-coding", "kimi-coding"),
+        ({"KIMI_API_KEY": "k"}, "kimi-k3", "kimi-coding"),
+        ({"KIMI_API_KEY": "k", "MOONSHOT_API_KEY": "m"}, "kimi-k3", "kimi"),
+        ({}, "MiniMax-M2", "minimax"),
+        ({}, "sim/deepseek", "sim"),
+        ({"OPENROUTER_API_KEY": "o"}, "sim/deepseek", "sim"),
+        ({}, "deepseek/deepseek-v4", None),
+        ({"OPENROUTER_API_KEY": "o"}, "deepseek/deepseek-v4", "openrouter"),
+        ({"GROQ_API_KEY": "g"}, "openai/gpt-oss-120b", "groq"),
+        ({"GROQ_API_KEY": "g", "OPENROUTER_API_KEY": "o"}, "qwen/qwen3.7-max", "openrouter"),
+        ({"CEREBRAS_API_KEY": "c"}, "gpt-oss-120b", "cerebras"),
+        ({"FIREWORKS_API_KEY": "f", "GROQ_API_KEY": "g"}, "accounts/a/models/b", "fireworks"),
+        ({}, "llama3", None),
+        ({"THOUGHTLINE_UPSTREAMS__MINE__MODELS": "gpt-*"}, "gpt-5.6", "mine"),
+        ({"THOUGHTLINE_UPSTREAMS__MINE__MODELS": "g*"}, "gpt-5.6", "mine"),
+    ],
+)
+def test_patterns_lead_to_the_right_upstream(place, env, model, name):
+    base = {"THOUGHTLINE_UPSTREAMS__MINE__BASE_URL": "http://m"}
+    settings = place.load(**env, **(base if any("MINE" in n for n in env) else {}))
+    claims = [
+        (upstream.standing == "configured", len(pattern), -position, upstream.name)
+        for position, upstream in enumerate(settings.upstreams.values())
+        for pattern in upstream.models
+        if fnmatchcase(model, pattern)
+    ]
+    assert max(claims, default=(None,))[-1] == name
 
 
 def test_the_simulated_provider_is_always_there(place):

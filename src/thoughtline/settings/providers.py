@@ -2,8 +2,8 @@
 
 A row says where a provider is, in which variables people keep its key, and which model names are
 its own. The policy is not here: it is inferred from the host. Labs own their models' names; hosts
-serve everybody's (`owner/model`), so theirs count only when a key for them was found. Variables are
-those of the providers' own documentation and of the usual clients.
+serve everybody's (`owner/model`), so theirs count only when a key for them was found: a client's
+own credential is not sent to a host on a guess.
 """
 
 from msgspec import Struct
@@ -96,7 +96,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="qwen",
         base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
         keys=("DASHSCOPE_API_KEY",),
-        models=("qwen*", "qwq-*", "qvq-*"),
+        models=("qwen-*", "qwen[0-9]*", "qwq-*", "qvq-*"),
         endpoints={"messages": "https://dashscope-intl.aliyuncs.com/apps/anthropic/v1"},
     ),
     Provider(
@@ -125,11 +125,12 @@ PROVIDERS: tuple[Provider, ...] = (
         models=("mistral-*", "magistral-*", "ministral-*", "codestral-*", "devstral-*"),
     ),
     # -- routers and hosts -------------------------------------------------------------------
-    Provider(  # not a host here: it is where `owner/model` goes when nobody else has a key
+    Provider(
         name="openrouter",
         base_url="https://openrouter.ai/api/v1",
         keys=("OPENROUTER_API_KEY",),
         models=(OWNED,),
+        host=True,
     ),
     Provider(
         name="groq",
