@@ -135,7 +135,7 @@ EXPECTED = {
     "chat-mistral.sse": [
         (
             "chunk",
-            '{"type":"thinking","thinking":[{"type":"text","text":"First, the units."}],"closed":true}',  # noqa: E501
+            '{"type":"thinking","thinking":[{"type":"text","text":"First, the units."}],"closed":true}',
         ),
         ("text", "One moment."),
         ("chunk", '{"type":"thinking","thinking":[{"type":"text","text":"Now the sum."}]}'),
@@ -232,7 +232,7 @@ EXPECTED = {
           { "type": "reasoning.text", "text": "First.",  "signature": "sig\\u003d1", "weight": 1.10 },
           { "signature": "sig2", "text": "Second.", "type": "reasoning.text", "unknown": {"z": 1, "a": 2} },
           {"type":"reasoning.encrypted","data":"blob/1=="}, {"type":"reasoning.encrypted","data":"blob/2=="}
-        ]""",  # noqa: E501
+        ]""",
         ),
         ("text", "Done."),
         ("completed", "closed"),
@@ -240,7 +240,7 @@ EXPECTED = {
     "chat-mistral.json": [
         (
             "chunk",
-            '{"type": "thinking", "thinking": [{"type": "text", "text": "Let me see."}], "closed": true}',  # noqa: E501
+            '{"type": "thinking", "thinking": [{"type": "text", "text": "Let me see."}], "closed": true}',
         ),
         ("text", "7"),
         ("completed", "closed"),

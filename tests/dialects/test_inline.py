@@ -1,3 +1,5 @@
+import re
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -34,6 +36,7 @@ def stream(pieces):
 
 @given(PIECES)
 @example(["<think>", "a"])
+@example(["<think>a</think> ", "<think>", "b</think>\n", "<", "c"])
 @example(["  ", "<thi", "s is not one"])
 @example(["<"])
 @example(["<think>a</thin"])
@@ -43,7 +46,7 @@ def test_in_pieces_as_in_one(pieces):
     thought, rest = split(text)
     thinking, answer, _ = stream(pieces)
     assert answer == rest or (not rest and not answer.strip())
-    assert thinking == (thought.lstrip().removeprefix("<think>").partition("</think>")[0])
+    assert thinking == "".join(re.findall(r"\s*<think>(.*?)(?:</think>|\Z)", thought, re.DOTALL))
     assert stream(list(text))[:2] == (thinking, answer)
     assert thought + rest == text
 
@@ -74,6 +77,12 @@ def test_split():
     assert split("<think>a") == ("<think>a", "")
     assert split("a<think>b</think>") == ("", "a<think>b</think>")
     assert split("") == ("", "")
+    assert split("<think>a</think> <think>b</think>\nc") == (
+        "<think>a</think> <think>b</think>\n",
+        "c",
+    )
+    assert split("<think>a</think> <think>b") == ("<think>a</think> <think>b", "")
+    assert inner("<think>a</think> <think>b</think>") == "a\n\nb"
     assert inner(" <think>\n a \n</think>\n\n") == "a"
     assert inner("<think>cut") == "cut"
 
@@ -95,3 +104,9 @@ def test_a_megabyte_of_whitespace_is_held_in_pieces():
         assert reader.feed(" " * 50) == ("", "")
     assert len(reader._white) == 20_000
     assert len(reader.feed("x")[1]) == 1_000_001
+
+
+def test_a_hundred_thousand_thoughts_in_one_piece():
+    text = "<think>a</think>" * 100_000 + "b"
+    assert Inline().feed(text) == ("a" * 100_000, "b")
+    assert split(text)[1] == "b"

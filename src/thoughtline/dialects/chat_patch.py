@@ -35,15 +35,18 @@ def patch(
     return splice.apply(body, edits)
 
 
+def _traces(there: bytes) -> bool:
+    """Whether there may be a thought of any kind in this text; an escape could hide its key."""
+    return any(there.find(trace) >= 0 for trace in _TRACES)
+
+
 _TRACES = (b"reasoning", b"think", b"extra_content", b"\\u")
-"""Without any of these a message has no thought of any kind (an escape could hide a key)."""
 
 
 def _message(body: bytes, span: Span, thoughts: Sequence[Placed]) -> list[Edit]:
-    if thoughts and all(placed.carrier in MEMBERS for placed in thoughts):
-        there = body[span.value : span.end]
-        if not any(trace in there for trace in _TRACES):
-            return [_added(span, thoughts)]  # the usual case: nothing to look for
+    beside = thoughts and all(placed.carrier in MEMBERS for placed in thoughts)
+    if beside and not _traces(_at(body, span)):
+        return [_added(span, thoughts)]  # the usual case: nothing to look for
     has = splice.members(body, span)
     changes: dict[str, bytes | None] = dict.fromkeys(MEMBERS)
     for placed in thoughts:
@@ -80,7 +83,7 @@ def _content(there: bytes, thoughts: Sequence[Placed]) -> bytes | None:
     """The new content, or None where it is right as it is."""
     inline = "".join(splice.loads(p.raw.encode()) for p in thoughts if p.carrier is Carrier.THINK)
     chunks = [p for p in thoughts if p.carrier is Carrier.CHUNK]
-    if not inline and not chunks and b"think" not in there:
+    if not inline and not chunks and not _traces(there):
         return None  # the usual case: no thought inside, and none to go there
     value = splice.loads(there)
     if isinstance(value, list):
@@ -170,7 +173,7 @@ def _calls(body: bytes, place: Span | None, thoughts: Sequence[Placed]) -> list[
         for p in thoughts
         if p.carrier is Carrier.EXTRA_CONTENT and p.place.kind == "call"
     }
-    if not riding and b"extra_content" not in _at(body, place):
+    if not riding and not _traces(_at(body, place)):
         return []
     edits: list[Edit] = []
     nth = 0

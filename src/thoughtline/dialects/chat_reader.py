@@ -17,6 +17,7 @@ from thoughtline.dialects import inline
 from thoughtline.dialects.chat_message import is_chunk, text_of
 from thoughtline.dialects.chat_pieces import Growing, GrowingCall, readable
 from thoughtline.dialects.chat_recorder import ChatRecorder
+from thoughtline.dialects.escapes import showable
 from thoughtline.dialects.halves import join, mend
 from thoughtline.dialects.recorder import Stopwatch
 from thoughtline.dialects.sse import Splitter
@@ -24,6 +25,7 @@ from thoughtline.dialects.thoughts import thought
 from thoughtline.errors import Unreadable
 from thoughtline.events import (
     AssistantMessage,
+    Delta,
     Happening,
     Outcome,
     Reasoning,
@@ -93,7 +95,7 @@ class ChatReader(ChatRecorder):
         told: list[Happening] = []
         self._read([event.data for event in self._splitter.finish()], told)
         self._flush(told)
-        return told + self._settled() + self.ending(reason)
+        return [*told, *self._settled(), *self.ending(reason)]
 
     def finish(self, reason: Any) -> None:
         super().finish(reason)
@@ -122,7 +124,7 @@ class ChatReader(ChatRecorder):
         if isinstance(document, dict):
             shown: list[Happening] = []
             self._take(_loose(document), shown)
-            told += [type(delta)(*map(mend, msgspec.structs.astuple(delta))) for delta in shown]
+            told += [showable(delta) for delta in shown if isinstance(delta, Delta)]
 
     def _take(self, chunk: _Chunk, told: list[Happening]) -> None:
         if chunk.usage is not None or chunk.error is not None or not (self.model and self.response):

@@ -1,10 +1,14 @@
-"""Thoughts inside the text: `<think>…</think>` in front of the answer.
+"""Thoughts inside the text: `<think>…</think>` in front of the answer, one or several.
 
 Some servers have no other place for them, and some clients fold them in there. `split` cuts a
 whole text; `Inline` does the same for text that arrives in pieces.
 """
 
+import re
+
 OPEN, CLOSE = "<think>", "</think>"
+_OPENING = re.compile(r"\s*" + OPEN)
+_BETWEEN = re.compile(rf"\s*{CLOSE}\s*{OPEN}\s*")
 
 
 def split(text: str) -> tuple[str, str]:
@@ -12,13 +16,13 @@ def split(text: str) -> tuple[str, str]:
 
     A thought that is not closed is all thought: the answer has not begun.
     """
-    start = len(text) - len(text.lstrip())
-    if not text.startswith(OPEN, start):
-        return "", text
-    end = text.find(CLOSE, start)
-    if end < 0:
-        return text, ""
-    rest = text[end + len(CLOSE) :].lstrip()
+    end = 0
+    while match := _OPENING.match(text, end):
+        close = text.find(CLOSE, match.end())
+        if close < 0:
+            return text, ""
+        end = close + len(CLOSE)
+    rest = text[end:].lstrip() if end else text
     return text[: len(text) - len(rest)], rest
 
 
@@ -29,64 +33,51 @@ def join(thought: str, rest: str) -> str:
 
 def inner(inline: str) -> str:
     """The thought without its tags."""
-    return inline.strip().removeprefix(OPEN).removesuffix(CLOSE).strip()
+    return _BETWEEN.sub("\n\n", inline.strip().removeprefix(OPEN).removesuffix(CLOSE)).strip()
 
 
 class Inline:
     """Tells thought from answer in text that arrives in pieces."""
 
-    __slots__ = ("_held", "_state", "_white", "decided")
+    __slots__ = ("_held", "_thinking", "_thought", "_white", "decided")
 
     def __init__(self) -> None:
         self.decided = False  # everything from here on is answer
+        self._thinking = False  # inside of a thought
+        self._thought = False  # a thought has begun: whitespace around it is its own
         self._white: list[str] = []  # whitespace in front: told only if no thought follows
         self._held = ""  # what may be a tag that is not complete yet
-        self._state = "start"  # start → (think → gap →) text
 
     def feed(self, piece: str) -> tuple[str, str]:
         """(more of the thought, more of the answer); a few characters may be held back."""
-        if self._state == "start":
-            return self._begin(piece)
-        if self._state == "think":
-            return self._think(piece)
-        return "", self._answer(piece)
+        if self.decided:
+            return "", piece
+        text, at = self._held + piece, 0
+        thinking: list[str] = []
+        while True:
+            if self._thinking:
+                end = text.find(CLOSE, at)
+                if end < 0:
+                    end = max(at, len(text) - _overlap(text))
+                    self._held = text[end:]
+                    return "".join([*thinking, text[at:end]]), ""
+                thinking.append(text[at:end])
+                at, self._thinking = end + len(CLOSE), False
+            if match := _OPENING.match(text, at):
+                self._white, self._thinking, self._thought = [], True, True
+                at = match.end()
+                continue
+            self._held = text[at:].lstrip()
+            if not self._thought:
+                self._white.append(text[at : len(text) - len(self._held)])
+            answer = "" if OPEN.startswith(self._held) else self.finish()[1]
+            return "".join(thinking), answer
 
     def finish(self) -> tuple[str, str]:
         """What was held back at the end of the text."""
         held = "".join(self._white) + self._held
-        thinking = self._state == "think"
-        self._white, self._held, self._state = [], "", "text"
-        self.decided = True
-        return (held, "") if thinking else ("", held)
-
-    def _begin(self, piece: str) -> tuple[str, str]:
-        if not self._held:
-            lead = piece.lstrip()
-            self._white.append(piece[: len(piece) - len(lead)])
-            piece = lead
-        self._held += piece
-        if self._held.startswith(OPEN):
-            rest = self._held[len(OPEN) :]
-            self._white, self._held, self._state = [], "", "think"
-            return self._think(rest)
-        return ("", "") if OPEN.startswith(self._held) else self.finish()
-
-    def _think(self, piece: str) -> tuple[str, str]:
-        text = self._held + piece
-        end = text.find(CLOSE)
-        if end < 0:
-            cut = len(text) - _overlap(text)
-            self._held = text[cut:]
-            return text[:cut], ""
-        self._held, self._state = "", "gap"
-        return text[:end], self._answer(text[end + len(CLOSE) :])
-
-    def _answer(self, piece: str) -> str:
-        if self._state == "gap":
-            piece = piece.lstrip()
-            if piece:
-                self._state, self.decided = "text", True
-        return piece
+        self._white, self._held, self.decided = [], "", True
+        return (held, "") if self._thinking else ("", held)
 
 
 def _overlap(text: str) -> int:

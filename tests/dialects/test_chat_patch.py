@@ -1,0 +1,370 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from histories import body, histories
+from spellings import RANDOMS, spell
+from thoughtline import splice
+from thoughtline.dialects.base import Placed, Revision
+from thoughtline.dialects.chat import Chat
+from thoughtline.dialects.chat_message import MEMBERS
+from thoughtline.dialects.thoughts import same
+from thoughtline.errors import Unreadable
+from thoughtline.parts import Carrier, Thought
+from thoughtline.turns import Place, outline, places
+
+CHAT = Chat()
+CHUNK = '{"type":"thinking",  "thinking":[{"type":"text","text":"t\\u00e9"}]}'
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def one(message, *thoughts, fields=None):
+    """A single assistant message after a revision; thoughts as (carrier, raw[, place])."""
+    placed = [Placed(Place(*(t[2] if len(t) > 2 else ("text", 0))), t[0], t[1]) for t in thoughts]
+    request = CHAT.read(b'{"messages":[' + message.encode() + b"]}")
+    made = CHAT.patch(request, [Revision(turn=0, thoughts=tuple(placed))], fields)
+    assert made.startswith(b'{"messages":[')
+    assert made.endswith(b"]}")
+    return made[len(b'{"messages":[') : -2].decode()
+
+
+# --- by example --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("carrier", MEMBERS)
+def test_a_member_is_added_with_its_bytes(carrier):
+    raw = (
+        '"caf\\u00e9 \\/ \\ud83d"'
+        if carrier is not Carrier.REASONING_DETAILS
+        else '[ {"a": 1.10} ]'
+    )
+    assert one('{"role":"assistant", "content":"a" }', (carrier, raw)) == (
+        '{"role":"assistant", "content":"a" ,"' + carrier + '":' + raw + "}"
+    )
+
+
+def test_a_member_is_replaced_where_it_stands():
+    message = '{"role": "assistant", "reasoning_content": "cut", "content": "a"}'
+    assert one(message, (Carrier.REASONING_CONTENT, '"whole"')) == (
+        '{"role": "assistant", "reasoning_content": "whole", "content": "a"}'
+    )
+
+
+def test_other_thoughts_are_removed():
+    message = (
+        '{"reasoning":"x","role":"assistant","reasoning_details":[], "reasoning_content":null}'
+    )
+    assert one(message, (Carrier.REASONING_CONTENT, '"r"')) == (
+        '{"role":"assistant", "reasoning_content":"r"}'
+    )
+    assert one(message) == '{"role":"assistant"}'
+
+
+def test_an_equal_thought_keeps_its_bytes():
+    message = (
+        '{"role":"assistant","reasoning_content":"caf\\u00e9","reasoning_details":[{"b":1, "a":2}]}'
+    )
+    wanted = [(Carrier.REASONING_CONTENT, '"café"'), (Carrier.REASONING_DETAILS, '[{"a":2,"b":1}]')]
+    assert one(message, *wanted) == message
+
+
+def test_a_number_is_not_a_boolean():
+    message = '{"role":"assistant","reasoning_details":[{"index":false}]}'
+    assert '[{"index":0}]' in one(message, (Carrier.REASONING_DETAILS, '[{"index":0}]'))
+
+
+@pytest.mark.parametrize(
+    ("content", "made"),
+    [
+        (
+            '"a\\u00e9"',
+            '"<think>t</think>\\n\\na\\u00e9"',
+        ),  # what the client wrote stays as it wrote it
+        ('"\\n\\n a"', '"<think>t</think>\\n\\na"'),
+        ('"<think>x</think>a"', '"<think>t</think>\\n\\na"'),
+        ('"<think>t</think>\\n\\na"', '"<think>t</think>\\n\\na"'),
+        ('"<think>t<\\/think>\\n\\na"', '"<think>t<\\/think>\\n\\na"'),
+        ('""', '"<think>t</think>\\n\\n"'),
+        ("null", '"<think>t</think>\\n\\n"'),
+        ("5", "5"),
+        ('{"odd":1}', '{"odd":1}'),
+        ("[]", '[{"type":"text","text":"<think>t</think>\\n\\n"}]'),
+        (
+            '[{"text": "a", "type":"text", "x":1.10}]',
+            '[{"text": "<think>t</think>\\n\\na", "type":"text", "x":1.10}]',
+        ),
+        ('["a", "b"]', '["<think>t</think>\\n\\na","b"]'),
+        (
+            '[{"type":"image_url"},{"text":"a"}]',
+            '[{"type":"image_url"},{"text":"<think>t</think>\\n\\na"}]',
+        ),
+    ],
+)
+def test_a_thought_inside_the_text(content, made):
+    message = '{"role":"assistant","content":%s}'
+    raw = '"<think>t</think>\\n\\n"'
+    assert one(message % content, (Carrier.THINK, raw)) == message % made
+
+
+def test_a_thought_inside_the_text_is_removed():
+    message = '{"role":"assistant","content":%s}'
+    assert one(message % '"<think>t</think>\\n\\na\\u00e9"') == message % '"aé"'
+    assert (
+        one(message % '[{"text":"<think>t</think>a", "x":1}]') == message % '[{"text":"a", "x":1}]'
+    )
+    assert one(message % '"a <think>b</think>"') == message % '"a <think>b</think>"'
+
+
+def test_content_that_is_missing():
+    assert one('{"role":"assistant"}', (Carrier.THINK, '"<think>t</think>"')) == (
+        '{"role":"assistant","content":"<think>t</think>"}'
+    )
+    assert one('{"role":"assistant"}', (Carrier.CHUNK, CHUNK)) == (
+        '{"role":"assistant","content":[' + CHUNK + "]}"
+    )
+
+
+OTHER = '{"type":"thinking","thinking":[{"type":"text","text":"u"}]}'
+END, FIRST, SECOND = ("end", 0), ("text", 0), ("text", 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "thoughts", "made"),
+    [
+        ('"a\\u00e9"', [(CHUNK, FIRST)], [CHUNK, '{"type":"text","text":"a\\u00e9"}']),
+        ('"a"', [(CHUNK, END)], ['{"type":"text","text":"a"}', CHUNK]),
+        (
+            '"a"',
+            [(CHUNK, FIRST), (OTHER, ("call", 0))],
+            [CHUNK, '{"type":"text","text":"a"}', OTHER],
+        ),
+        ('""', [(CHUNK, ("call", 0))], [CHUNK]),
+        (
+            '[{"text":"a"},{"text":"b"}]',
+            [(CHUNK, FIRST), (OTHER, SECOND)],
+            [CHUNK, '{"text":"a"}', OTHER, '{"text":"b"}'],
+        ),
+        (
+            '[{"text":"a"},{"text":"b"}]',
+            [(CHUNK, SECOND), (OTHER, END)],
+            ['{"text":"a"}', CHUNK, '{"text":"b"}', OTHER],
+        ),
+        # the second text was merged into the first: before it, not behind
+        ('[{"text":"ab"}]', [(CHUNK, FIRST), (OTHER, SECOND)], [CHUNK, OTHER, '{"text":"ab"}']),
+        # an empty text is no text
+        ('[{"text":""},{"text":"b"}]', [(CHUNK, FIRST)], ['{"text":""}', CHUNK, '{"text":"b"}']),
+        # replaced and removed
+        (f'[{OTHER}, {{"text":"a"}}]', [(CHUNK, FIRST)], [CHUNK, '{"text":"a"}']),
+        (f'[{{"text":"a"}}, {OTHER}]', [(OTHER, FIRST)], [OTHER, '{"text":"a"}']),
+        (f'[{OTHER}, {{"text":"a"}}]', [], ['{"text":"a"}']),
+    ],
+)
+def test_chunks_stand_before_the_text_they_led_to(content, thoughts, made):
+    message = '{"role":"assistant","content":%s}'
+    wanted = [(Carrier.CHUNK, raw, place) for raw, place in thoughts]
+    assert one(message % content, *wanted) == message % f"[{','.join(made)}]"
+
+
+def test_equal_chunks_keep_their_bytes():
+    message = '{"role":"assistant","content":[ ' + CHUNK + ' , {"text":"a"} ]}'
+    again = json.dumps(json.loads(CHUNK))
+    assert one(message, (Carrier.CHUNK, again)) == message
+
+
+def test_what_rides_on_a_call():
+    extra = '{"google": {"thought_signature":"c2ln\\u003d"}}'
+    plain = '{"id":"1","function":{"name":"f","arguments":"{}"}}'
+    signed = plain[:-1] + ',"extra_content":' + extra + "}"
+    odd = '{"id":"2", "function":5}'
+    message = '{"role":"assistant","tool_calls":[%s]}'
+    riding = (Carrier.EXTRA_CONTENT, extra, ("call", 0))
+    assert one(message % f"{plain}, {plain}", riding) == message % f"{signed}, {plain}"
+    assert one(message % f"{odd},{plain}", riding) == message % f"{odd},{signed}"
+    assert one(message % f"{plain},{signed}", riding) == message % f"{signed},{plain}"
+    assert one(message % signed, riding) == message % signed
+    assert one(message % signed) == message % plain
+    assert one(message % plain, (Carrier.EXTRA_CONTENT, extra, ("end", 0))) == message % plain
+    assert one(message % "null,5", riding) == message % "null,5"
+    assert (
+        one('{"role":"assistant","tool_calls":null}', riding)
+        == '{"role":"assistant","tool_calls":null}'
+    )
+
+
+def test_fields_of_the_body():
+    request = CHAT.read(b'{ "thinking": {"type":"disabled"}, "messages": [ ], "x": 1.10 }')
+    made = CHAT.patch(request, [], {"thinking": None, "x": b"[2]", "new": b"null", "gone": None})
+    assert made == b'{ "messages": [ ], "x": [2] ,"new":null}'
+
+
+def test_a_turn_without_an_output_cannot_be_revised():
+    request = CHAT.read(b'{"messages": [{"role":"assistant"}, {"role":"user","content":"q"}]}')
+    revision = Revision(turn=1, thoughts=(Placed(Place("end", 0), Carrier.REASONING, '"r"'),))
+    assert CHAT.patch(request, [revision]) is request.body
+
+
+def test_a_message_with_a_doubtful_key_is_not_touched():
+    request = CHAT.read(b'{"messages": [{"role":"assistant","content":"a","content":"b"}]}')
+    with pytest.raises(Unreadable, match="duplicate"):
+        CHAT.patch(request, [Revision(turn=0)])
+    assert CHAT.patch(request, []) is request.body
+
+
+# --- laws --------------------------------------------------------------------------------------
+
+STRINGS = st.text(max_size=10)
+RAWS = {
+    Carrier.REASONING_CONTENT: STRINGS,
+    Carrier.REASONING: STRINGS,
+    Carrier.REASONING_TEXT: STRINGS,
+    Carrier.REASONING_OPAQUE: STRINGS,
+    Carrier.REASONING_DETAILS: st.lists(
+        st.fixed_dictionaries({"text": STRINGS, "n": st.floats(0, 9)}), max_size=2
+    ),
+    Carrier.THINK: STRINGS.filter(lambda t: "</think>" not in t).map(
+        lambda t: f"<think>{t}</think>\n\n"
+    ),
+    Carrier.CHUNK: STRINGS.map(
+        lambda t: {"type": "thinking", "thinking": [{"type": "text", "text": t}]}
+    ),
+    Carrier.EXTRA_CONTENT: STRINGS.map(lambda t: {"google": {"thought_signature": t}}),
+}
+
+
+@st.composite
+def revisions(draw, request, random):
+    """Thoughts for some of the outputs, each where it can stand."""
+    made = []
+    for index, turn in enumerate(request.turns):
+        if request.anchors[index] < 0 or draw(st.booleans()):
+            continue
+        shape = outline(turn.output).replace("t", "")
+        content = draw(
+            st.sampled_from([(), (Carrier.THINK,), (Carrier.CHUNK,), (Carrier.CHUNK,) * 2])
+        )
+        carriers = [*draw(st.lists(st.sampled_from(MEMBERS), unique=True, max_size=2)), *content]
+        place = places("t" + shape)[0]
+        placed = [Placed(place, c, spell(draw(RAWS[c]), random)) for c in carriers]
+        for nth in range(shape.count("c")):
+            if draw(st.booleans()):
+                raw = spell(draw(RAWS[Carrier.EXTRA_CONTENT]), random)
+                placed.append(Placed(Place("call", nth), Carrier.EXTRA_CONTENT, raw))
+        made.append(Revision(turn=index, thoughts=tuple(placed)))
+    return made
+
+
+@given(histories(), RANDOMS, st.data())
+def test_patch_then_read_gives_exactly_the_thoughts_asked_for(messages, random, data):
+    document = {"model": "m", "messages": messages, "temperature": 1.5}
+    request = CHAT.read(spell(document, random).encode())
+    wanted = data.draw(revisions(request, random))
+
+    made = CHAT.patch(request, wanted)
+
+    again = CHAT.read(made)
+    revised = {revision.turn: revision.thoughts for revision in wanted}
+    for index, (old, new) in enumerate(zip(request.turns, again.turns, strict=True)):
+        assert new.input == old.input
+        if index not in revised:
+            assert new == old
+            continue
+        asked = sorted((p.carrier, json.dumps(json.loads(p.raw))) for p in revised[index])
+        found = sorted((t.carrier, json.dumps(json.loads(t.raw))) for t in new.thoughts)
+        assert found == asked
+        assert [p for p in new.output if not isinstance(p, Thought)] == _spoken(old, revised[index])
+        where = dict(zip(map(id, new.thoughts), places(outline(new.output)), strict=True))
+        for thought in new.thoughts:
+            if thought.carrier is Carrier.EXTRA_CONTENT:
+                assert where[id(thought)].kind == "call"
+
+
+def _spoken(turn, thoughts):
+    """What else there is in an output; a text behind an inline thought has no space before it."""
+    parts = [p for p in turn.output if not isinstance(p, Thought)]
+    if (
+        any(p.carrier is Carrier.THINK for p in thoughts)
+        and parts
+        and type(parts[0]).__name__ == "Text"
+    ):
+        text = parts[0].text.lstrip()
+        return [type(parts[0])(text=text), *parts[1:]] if text else parts[1:]
+    return parts
+
+
+@given(histories(), RANDOMS, st.data())
+def test_patch_is_idempotent_and_touches_nothing_else(messages, random, data):
+    document = {"model": "m", "messages": messages, "temperature": 1.5}
+    text = spell(document, random).encode()
+    request = CHAT.read(text)
+    wanted = data.draw(revisions(request, random))
+
+    made = CHAT.patch(request, wanted)
+
+    assert CHAT.patch(CHAT.read(made), wanted) == made
+    touched = {request.anchors[revision.turn] for revision in wanted}
+    before, after = (splice.elements(t, splice.members(t)["messages"]) for t in (text, made))
+    for index, (old, new) in enumerate(zip(before, after, strict=True)):
+        if index not in touched:
+            assert made[new.value : new.end] == text[old.value : old.end]
+    assert made[: after[0].start] == text[: before[0].start]
+    assert made[after[-1].end :] == text[before[-1].end :]
+    for revision in wanted:
+        for placed in revision.thoughts:
+            span = after[request.anchors[revision.turn]]
+            where = made[span.value : span.end].decode()
+            if placed.carrier is not Carrier.THINK:  # that one is spelled anew, inside the text
+                assert placed.raw in where or _equal_was_there(
+                    placed, text, before, request, revision
+                )
+
+
+def _equal_was_there(placed, text, before, request, revision):
+    """A thought of equal value keeps the client's spelling."""
+    span = before[request.anchors[revision.turn]]
+    old = CHAT.read(b'{"messages":[' + text[span.value : span.end] + b"]}").turns[0].thoughts
+    return any(t.carrier is placed.carrier and same(t.raw, placed.raw) for t in old)
+
+
+@given(histories())
+def test_nothing_to_do_gives_back_the_same_object(messages):
+    request = CHAT.read(body(messages))
+    assert CHAT.patch(request, []) is request.body
+    assert CHAT.patch(request, (), {}) is request.body
+
+
+@given(histories())
+def test_what_is_there_already_changes_no_byte(messages):
+    request = CHAT.read(body(messages))
+    same_again = [
+        Revision(
+            turn=index,
+            thoughts=tuple(
+                Placed(place, thought.carrier, thought.raw)
+                for thought, place in zip(turn.thoughts, places(outline(turn.output)), strict=True)
+            ),
+        )
+        for index, turn in enumerate(request.turns)
+    ]
+    assert CHAT.patch(request, same_again) == request.body
+
+
+def test_work_is_linear_in_the_size_of_a_body(monkeypatch):
+    """50 MB, 2,000 messages, a thought put back into each second one."""
+    pairs = [
+        {"role": "user", "content": "q" * 25_000},
+        {"role": "assistant", "content": "a" * 25_000},
+    ]
+    request = CHAT.read(body(pairs * 1_000))
+    read = []
+
+    def counted(decode, data, was=splice._read):
+        read.append(len(data))
+        return was(decode, data)
+
+    monkeypatch.setattr(splice, "_read", counted)
+    thought = Placed(Place("text", 0), Carrier.REASONING_CONTENT, '"t"')
+    made = CHAT.patch(request, [Revision(turn=n, thoughts=(thought,)) for n in range(1_000)])
+    assert len(made) == len(request.body) + 1_000 * len(',"reasoning_content":"t"')
+    assert sum(read) < 4 * len(request.body)
