@@ -2,6 +2,7 @@
 
 - appended events per second: 64 writers at once, batches of eight events with one memory;
 - the same while the event loop is busy with other work, as in a loaded gateway;
+- how long one append takes when nobody else writes;
 - a look-up of 150 names among a million stored thoughts (`THOUGHTLINE_BENCH_THOUGHTS` for fewer):
   all of one conversation, and each of another one, which is as scattered as it gets.
 
@@ -12,12 +13,10 @@ import asyncio
 import hashlib
 import os
 import random
-import sqlite3
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -49,7 +48,9 @@ WRITERS = 64
 BATCHES = 40  # per writer and run
 TURNS = 50  # per session in the big file
 NAMES = 5  # per turn
-ORIGIN = Origin(dialect="chat", provider="deepseek", endpoint="https://api.test", model="deepseek-v4")
+ORIGIN = Origin(
+    dialect="chat", provider="deepseek", endpoint="https://api.test", model="deepseek-v4"
+)
 WORDS = "the model looks at the file, sees that the loop never ends, and thinks about a way out; "
 
 clock = SystemClock()
@@ -123,6 +124,18 @@ async def _append(directory: Path, run: int, busy: bool) -> float:
     assert written == (await store.stats()).events == WRITERS * BATCHES * 8
     await store.close()
     return written / took
+
+
+async def _latency(directory: Path) -> float:
+    """Milliseconds of one append, the only one at its time; the median of many."""
+    store = SqliteStore(directory / "latency.db")
+    runs: list[float] = []
+    for batch in [_turn("s", "") for _ in range(400)]:
+        start = time.perf_counter()
+        await store.append(batch)
+        runs.append(time.perf_counter() - start)
+    await store.close()
+    return statistics.median(runs) * 1000
 
 
 # -- finding ---------------------------------------------------------------------------------
@@ -207,7 +220,9 @@ async def _finding(path: Path, count: int) -> list[Figure]:
         for _ in range(30):  # the operating system's cache, and the statement's
             await _find(store, count, scattered, chance)
         runs = [await _find(store, count, scattered, chance) for _ in range(101)]
-        figures.append((f"find 150 names of {count:,} thoughts, {name}", statistics.median(runs), "ms"))
+        figures.append(
+            (f"find 150 names of {count:,} thoughts, {name}", statistics.median(runs), "ms")
+        )
     await store.close()
     return figures
 
@@ -220,6 +235,7 @@ def run() -> list[Figure]:
         for label, busy in (("append", False), ("append, busy event loop", True)):
             rates = [asyncio.run(_append(directory, run, busy)) for run in range(5)]
             figures.append((label, statistics.median(rates), "events/s"))
+        figures.append(("append, one at a time", asyncio.run(_latency(directory)), "ms"))
         path = directory / "find.db"
         build(path, THOUGHTS)
         figures += asyncio.run(_finding(path, THOUGHTS))

@@ -15,18 +15,19 @@ from thoughtline.stores.base import Batch
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
 
-SESSIONS = ["s0", "s1", "s2", "s3", "s4"]
-TENANTS = ["A", "B"]
+OWNERS = {"s0": "A", "s1": "A", "s2": "A", "s3": "B"}
 TURNS = ["t0", "t1", "t2", "t3"]
 NAMES = [bytes([n]) * 16 for n in range(6)]
 
-sessions = st.sampled_from(SESSIONS)
-tenants = st.sampled_from(TENANTS)
+sessions = st.sampled_from(list(OWNERS))
+tenants = st.sampled_from(["A", "B"])
+homes = st.one_of(*[st.just(home) for home in OWNERS.items()] * 3, st.tuples(sessions, tenants))
 turns = st.sampled_from(TURNS)
-names = st.lists(st.sampled_from(NAMES), max_size=4, unique=True)
+names = st.just(NAMES) | st.lists(st.sampled_from(NAMES), max_size=4, unique=True)
 positions = st.lists(st.integers(0, 3), max_size=2).map(tuple)
 raws = st.lists(st.sampled_from(['"a"', '"ä🙂"', '{"x": 1.0}', "[ ]"]), max_size=3)
 expected = st.none() | st.integers(-1, 6)
+times = st.sampled_from([0.25, 2.0, 1e9])
 
 
 class Stores(RuleBasedStateMachine):
@@ -56,47 +57,50 @@ class Stores(RuleBasedStateMachine):
 
     @initialize()
     def something_is_there(self):
-        self.both(lambda store: store.append(turn("s0", "t0", '"a"', tenant="A", names=NAMES[:2])))
+        batch = turn("s0", "t0", '"a"', tenant="A", names=NAMES[:2], at=5.0)
+        self.both(lambda store: store.append(batch))
 
     @rule(seconds=st.sampled_from([0.5, 10.0]))
     def time_passes(self, seconds):
         self.clock.now += seconds
 
-    @rule(session=sessions, tenant=tenants, count=st.integers(0, 3), expect=expected)
-    def append(self, session, tenant, count, expect):
-        self.both(lambda store: store.append(notes(session, count, tenant=tenant, expect=expect)))
-
-    @rule(session=sessions, tenant=tenants, id=turns, raws=raws, names=names)
-    def append_turn(self, session, tenant, id, raws, names):
-        batch = turn(session, id, *raws, tenant=tenant, names=names, at=self.clock.now)
+    @rule(home=homes, count=st.integers(0, 3), expect=expected, at=times)
+    def append(self, home, count, expect, at):
+        drafts = tuple(plain(n, at=at) for n in range(count))
+        batch = Batch(session=home[0], tenant=home[1], drafts=drafts, expect=expect)
         self.both(lambda store: store.append(batch))
 
-    @rule(session=sessions, tenant=tenants, id=turns, names=names)
-    def file_again(self, session, tenant, id, names):
-        memory = Memory(session=session, turn=id, names=tuple(names), at=self.clock.now)
-        batch = Batch(session=session, tenant=tenant, drafts=(), memories=(memory,))
+    @rule(home=homes, id=turns, raws=raws, names=names, at=times)
+    def append_turn(self, home, id, raws, names, at):
+        batch = turn(home[0], id, *raws, tenant=home[1], names=names, at=at)
         self.both(lambda store: store.append(batch))
 
-    @rule(session=sessions, tenant=tenants, id=turns, positions=positions)
-    def refuse(self, session, tenant, id, positions):
-        self.both(lambda store: store.append(refusal(session, id, *positions, tenant=tenant)))
+    @rule(home=homes, id=turns, names=names)
+    def file_again(self, home, id, names):
+        memory = Memory(session=home[0], turn=id, names=tuple(names), at=self.clock.now)
+        batch = Batch(session=home[0], tenant=home[1], drafts=(), memories=(memory,))
+        self.both(lambda store: store.append(batch))
 
-    @rule(session=sessions, tenant=tenants, origin=sessions)
-    def branch(self, session, tenant, origin):
-        self.both(lambda store: store.append(fork(session, origin, tenant=tenant)))
+    @rule(home=homes, id=turns, positions=positions)
+    def refuse(self, home, id, positions):
+        self.both(lambda store: store.append(refusal(home[0], id, *positions, tenant=home[1])))
 
-    @rule(session=sessions, tenant=tenants, type=st.sampled_from(["reasoning", "quarantined"]))
-    def append_nonsense(self, session, tenant, type):
+    @rule(home=homes, origin=sessions)
+    def branch(self, home, origin):
+        self.both(lambda store: store.append(fork(home[0], origin, tenant=home[1])))
+
+    @rule(home=homes, type=st.sampled_from(["reasoning", "quarantined", "session_forked"]))
+    def append_nonsense(self, home, type):
         drafts = (plain(type=type, parent="t0", data='{"turn": 5}'),)
-        self.both(lambda store: store.append(Batch(session=session, tenant=tenant, drafts=drafts)))
+        self.both(lambda store: store.append(Batch(session=home[0], tenant=home[1], drafts=drafts)))
 
-    @rule(tenant=tenants, session=sessions)
-    def append_in_one_go(self, tenant, session):
+    @rule(home=homes)
+    def append_in_one_go(self, home):
         """A group with a bad batch in it: the others are written."""
         batches = [
-            notes(session, 2, tenant=tenant),
-            Batch(session="s9", tenant=tenant, drafts=(plain(data="\x1e"),)),
-            turn("s8", "t0", '"b"', tenant=tenant, names=NAMES[:1]),
+            notes(home[0], 2, tenant=home[1]),
+            Batch(session="s9", tenant="A", drafts=(plain(data="\x1e"),)),
+            turn("s8", "t0", '"b"', tenant="A", names=NAMES[:1]),
         ]
 
         async def go(store):
@@ -112,6 +116,10 @@ class Stores(RuleBasedStateMachine):
     def read(self, session, after, limit):
         self.both(lambda store: store.read(session, after=after, limit=limit))
 
+    @rule(session=sessions)
+    def purge_one(self, session):
+        self.both(lambda store: store.purge(session=session))
+
     @rule(
         session=st.none() | sessions,
         tenant=st.none() | tenants,
@@ -123,7 +131,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(
         tenant=st.none() | tenants,
-        limit=st.integers(0, 4),
+        limit=st.integers(0, 6),
         back=st.none() | st.sampled_from([0.0, 5.0]),
     )
     def list_sessions(self, tenant, limit, back):
@@ -134,15 +142,18 @@ class Stores(RuleBasedStateMachine):
     def count(self, tenant):
         self.both(lambda store: store.stats(tenant=tenant))
 
-    @rule()
-    def reopen(self):
+    @rule(tenant=tenants)
+    def reopen(self, tenant):
+        """After a late hit, which must not be lost."""
+        self.clock.now += 3
+        self.find(tenant, NAMES)
         self.loop.run(self.real.close())
         self.real = self.open()
+        self.both(lambda store: store.sessions())
 
     @invariant()
     def the_same_is_held(self):
         self.both(lambda store: store.stats())
-        self.both(lambda store: store.sessions())
 
 
 async def _outcome(call):

@@ -9,6 +9,7 @@ import os
 import shlex
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -22,12 +23,16 @@ _PRIMARY = 0xFF  # the low byte of an extended result code
 
 
 def code(error: BaseException) -> int:
-    """SQLite's primary result code, or -1 for errors that did not come from SQLite."""
-    return getattr(error, "sqlite_errorcode", -1) & _PRIMARY if _has_code(error) else -1
+    """SQLite's primary result code, or -1 for errors that did not come from SQLite itself."""
+    extended = getattr(error, "sqlite_errorcode", None)
+    return extended & _PRIMARY if isinstance(extended, int) else -1
 
 
-def _has_code(error: BaseException) -> bool:
-    return isinstance(getattr(error, "sqlite_errorcode", None), int)
+def circumstances(error: BaseException) -> bool:
+    """Whether the file or the disk is to blame (locked, full, gone), and no particular batch."""
+    if isinstance(error, Unavailable):
+        return True
+    return isinstance(error, sqlite3.OperationalError) and code(error) >= 0
 
 
 def _filled(path: Path) -> bool:
@@ -75,6 +80,9 @@ class File:
                 f"{self.path} is gone, but its log {self._log.name} is there and may hold the last "
                 "of it; put the file back, or remove the log too to begin with an empty file"
             )
+        with suppress(OSError):  # then SQLite will say what is wrong
+            if not self.path.exists():
+                self.path.touch(mode=0o600)  # thoughts are nobody else's business
         while True:
             db = self._connect("mode=rwc")
             try:

@@ -17,7 +17,7 @@ CHUNK = 16
 """Sessions in one transaction."""
 
 _MATCHING = """
-SELECT s.number, s.session FROM sessions AS s JOIN tenants AS t ON t.number = s.tenant
+SELECT s.number, s.session, s.tenant FROM sessions AS s JOIN tenants AS t ON t.number = s.tenant
 WHERE (:session IS NULL OR s.session = :session)
   AND (:tenant IS NULL OR t.tenant = :tenant)
   AND (:untouched_since IS NULL OR s.touched < :untouched_since)
@@ -32,8 +32,9 @@ _FILED = """
 SELECT json_group_array(json_array(m.number, s.tenant, m.memo))
 FROM memories AS m JOIN sessions AS s ON s.number = m.session WHERE m.session = ?
 """
-_EMPTY_TENANTS = """
-DELETE FROM tenants WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.tenant = tenants.number)
+_FORGET_TENANT = """
+DELETE FROM tenants
+WHERE number = :tenant AND NOT EXISTS (SELECT 1 FROM sessions WHERE tenant = :tenant)
 """
 
 
@@ -48,19 +49,24 @@ class Which(Struct, frozen=True, kw_only=True):
 def listed(db: sqlite3.Connection, which: Which) -> list[int]:
     """Numbers of the sessions that match, the youngest first."""
     found = db.execute(_MATCHING, msgspec.structs.asdict(which)).fetchall()
-    return sorted((number for number, _ in found), reverse=True)
+    return sorted((number for number, *_ in found), reverse=True)
 
 
 def remove(db: sqlite3.Connection, numbers: Sequence[int], which: Which) -> set[int]:
     """Delete those that still match and that no fork refers to; returns which."""
     removed: set[int] = set()
+    tenants: set[int] = set()
     for number in numbers:
         found = db.execute(_LOOK, msgspec.structs.asdict(which) | {"number": number}).fetchone()
-        if found and not db.execute(_REFERRED, (found[1], number)).fetchone()[0]:
+        if found is None:
+            continue
+        _, session, tenant = found
+        if not db.execute(_REFERRED, (session, number)).fetchone()[0]:
             _delete(db, number)
             removed.add(number)
-    if removed:
-        db.execute(_EMPTY_TENANTS)
+            tenants.add(tenant)
+    for tenant in tenants:
+        db.execute(_FORGET_TENANT, {"tenant": tenant})
     return removed
 
 

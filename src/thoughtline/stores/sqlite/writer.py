@@ -23,13 +23,14 @@ from thoughtline.events import Event
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import bulk, rows
 from thoughtline.stores.sqlite.feed import Feed
-from thoughtline.stores.sqlite.files import File, code
+from thoughtline.stores.sqlite.files import File, circumstances, code
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 GROUP = 256
-"""Batches in one transaction, at most: a commit must not keep the first of them waiting long."""
+EVENTS = 4096
+"""Batches and events after which a transaction takes no more: the first must not wait long."""
 
 _TOUCH = """
 UPDATE sessions SET touched = max(touched, hits.column2)
@@ -148,14 +149,16 @@ class Writer:
         """Wait for work (or until hits are due), then take what has gathered."""
         timeout = max(self._due - self._clock.mono(), 0) / 1e9 if self._hits else None
         jobs: list[_Job] = []
+        events = 0
         with suppress(Empty):
-            first = self._queue.get(timeout=timeout)
-            if first:
-                jobs.append(first)
-            while len(jobs) < GROUP:
-                job = self._queue.get_nowait()
+            job = self._queue.get(timeout=timeout)
+            while True:
                 if job:
                     jobs.append(job)
+                    events += len(job.work.drafts) if isinstance(job.work, Batch) else 0
+                if len(jobs) >= GROUP or events >= EVENTS:
+                    break
+                job = self._queue.get_nowait()
         return jobs
 
     def _serve(self, jobs: Sequence[_Job]) -> None:
@@ -181,10 +184,8 @@ class Writer:
             written = self._transact(lambda db: self._write(db, batches, now))
             outcomes: list[object] = list(written.answers)
             sessions = written.sessions
-        except (sqlite3.OperationalError, Unavailable):
-            raise  # locked, full, gone: nobody's batch is to blame
-        except Exception:
-            if len(batches) == 1:
+        except Exception as error:
+            if len(batches) == 1 or circumstances(error):
                 raise
             outcomes, sessions = self._transact(lambda db: self._one_by_one(db, batches, now))
         for job, outcome in zip(jobs, outcomes, strict=True):
@@ -208,9 +209,9 @@ class Writer:
                 written = self._write(db, [batch], now)
                 outcomes += written.answers
                 sessions |= written.sessions
-            except sqlite3.OperationalError:
-                raise
-            except Exception as error:  # noqa: BLE001 — it is handed to the one who asked
+            except Exception as error:
+                if circumstances(error):
+                    raise
                 db.execute("ROLLBACK TO batch")
                 outcomes.append(self._file.explain(error))
             db.execute("RELEASE batch")
@@ -241,7 +242,7 @@ class Writer:
             with suppress(sqlite3.Error):
                 if db.in_transaction:
                     db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError) and code(error) != sqlite3.SQLITE_BUSY:
+            if circumstances(error) and code(error) != sqlite3.SQLITE_BUSY:
                 self._drop()  # whatever it was, a new connection will not remember it
             raise
         self._same_file()
