@@ -84,6 +84,7 @@ class SimApp:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             while reply.ending == "stall" and not (gone.done() or self.closing):
                 await asyncio.wait({gone}, timeout=_LOOK)
+            self.aborted += reply.ending == "stall" and gone.done()
         finally:
             gone.cancel()
         # A reply that is cut or stalled never gets its last event: the server then drops the line.

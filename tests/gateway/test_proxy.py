@@ -1,0 +1,359 @@
+"""The walk, over real sockets: bytes untouched, thoughts kept, clients that leave, upstreams that break."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import socket
+import time
+
+import httpx2
+import pytest
+from gateways import Notes, running, upstreams
+
+from thoughtline.gateway.proxy import Options
+from thoughtline.gateway.upstreams import Upstream
+from thoughtline.sessions import Session
+from thoughtline.testing import serving
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": "run", "parameters": {"type": "object", "properties": {}}},
+    }
+]
+KEY = {"authorization": "Bearer a-key"}
+
+
+def body(messages, **more):
+    return {"model": "deepseek-v4-pro", "messages": messages, "tools": TOOLS, **more}
+
+
+def stripped(reply):
+    message = reply["choices"][0]["message"]
+    return {k: v for k, v in message.items() if k != "reasoning_content"}
+
+
+def answers(message):
+    calls = message.get("tool_calls") or []
+    return [{"role": "tool", "tool_call_id": c["id"], "content": "ok"} for c in calls] or [
+        {"role": "user", "content": "go on"}
+    ]
+
+
+def talk(url, exchanges, **more):
+    messages = [{"role": "user", "content": "Please mend a.txt"}]
+    replies = []
+    for _ in range(exchanges):
+        reply = httpx2.post(f"{url}/v1/chat/completions", json=body(messages, **more), headers=KEY)
+        replies.append(reply)
+        if reply.status_code != 200:
+            break
+        message = stripped(reply.json())
+        messages += [message, *answers(message)]
+    return replies
+
+
+@pytest.fixture(scope="module")
+def sims():
+    with serving("deepseek", "claude", "openai", "gemini") as served:
+        yield served
+
+
+def test_without_us_it_is_refused_and_with_us_it_is_not(sims):
+    assert talk(sims.root("deepseek"), 6)[-1].status_code == 400
+    with running(upstreams(sims, "deepseek")) as gateway:
+        replies = talk(f"{gateway.url}/u/deepseek", 8)
+    assert [r.status_code for r in replies] == [200] * 8
+    assert replies[-1].headers["x-sim-thoughts"].startswith("exact=7; altered=0; missing=0")
+    assert (
+        replies[-1].headers["x-thoughtline-replay"]
+        == "restored=7; missed=0; placeholder=0; dropped=0"
+    )
+    assert len({r.headers["x-thoughtline-session"] for r in replies}) == 1
+    assert len({r.headers["x-thoughtline-turn"] for r in replies}) == 8
+
+
+def test_a_single_upstream_needs_no_name(sims):
+    with running(upstreams(sims, "deepseek")) as gateway:
+        assert talk(gateway.url, 2)[-1].status_code == 200
+
+
+def test_a_response_passes_byte_for_byte(sims):
+    for stream in (True, False):
+        with running(upstreams(sims, "deepseek")) as gateway:
+            sent = body([{"role": "user", "content": "hi"}], stream=stream)
+            through = httpx2.post(f"{gateway.url}/v1/chat/completions", json=sent, headers=KEY)
+        record = sims["deepseek"].requests[-1]
+        assert through.content == record.reply.body
+        assert through.headers["x-request-id"] == record.reply.headers["x-request-id"]
+
+
+def test_a_request_that_needs_nothing_passes_byte_for_byte(sims):
+    odd = b'{ "model":"deepseek-v4-pro",\n "messages" : [ {"role":"user","content":"\\u00e9 1.10"} ], "x": 1.10 }'
+    with running(upstreams(sims, "deepseek")) as gateway:
+        httpx2.post(
+            f"{gateway.url}/v1/chat/completions",
+            content=odd,
+            headers={**KEY, "content-type": "application/json"},
+        )
+    assert sims["deepseek"].requests[-1].request.body == odd
+
+
+def test_what_is_no_history_passes_through(sims):
+    with running(upstreams(sims, "deepseek")) as gateway:
+        models = httpx2.get(f"{gateway.url}/u/deepseek/v1/models", headers=KEY)
+        unknown = httpx2.post(
+            f"{gateway.url}/u/deepseek/v1/embeddings", json={"input": "x"}, headers=KEY
+        )
+        broken = httpx2.post(
+            f"{gateway.url}/u/deepseek/v1/chat/completions", content=b'{"model":', headers=KEY
+        )
+    assert models.json()["data"]
+    assert unknown.status_code == 404
+    assert broken.status_code == 400  # the provider's own words
+    assert sims["deepseek"].requests[-1].request.body == b'{"model":'
+
+
+def test_replay_can_be_switched_off(sims):
+    with running(upstreams(sims, "deepseek")) as gateway:
+        reply = httpx2.post(
+            f"{gateway.url}/v1/chat/completions",
+            json=body([{"role": "user", "content": "hi"}]),
+            headers={**KEY, "x-thoughtline-replay": "off"},
+        )
+    assert "x-thoughtline-turn" not in reply.headers
+
+
+def test_strict_mode_says_what_is_missing(sims):
+    unknown = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "user", "content": "more"},
+    ]
+    with running(upstreams(sims, "deepseek")) as gateway:
+        for extra in ({"x-thoughtline-replay": "strict"},):
+            reply = httpx2.post(
+                f"{gateway.url}/v1/chat/completions", json=body(unknown), headers={**KEY, **extra}
+            )
+            assert reply.status_code == 409
+            assert reply.json()["error"]["code"] == "thought_missing"
+        lenient = httpx2.post(f"{gateway.url}/v1/chat/completions", json=body(unknown), headers=KEY)
+    assert lenient.status_code == 200
+    assert "placeholder=1" in lenient.headers["x-thoughtline-replay"]
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("/v1/chat/completions", lambda e: e["error"]["message"]),
+        ("/v1/messages", lambda e: (e["type"], e["error"]["type"])),
+        ("/v1beta/models/gemini-3-pro:generateContent", lambda e: e["error"]["status"]),
+    ],
+)
+def test_our_errors_have_the_shape_of_the_dialect(sims, path, shape):
+    with running(upstreams(sims, "deepseek", "claude")) as gateway:
+        reply = httpx2.post(
+            gateway.url + "/u/nobody" + path, json={"messages": [], "contents": []}, headers=KEY
+        )
+    assert reply.status_code == 404
+    assert shape(reply.json())
+    assert "nobody" in reply.text and "deepseek" in reply.text
+
+
+def test_a_model_nobody_serves_is_told_what_to_do(sims):
+    with running(upstreams(sims, "deepseek", "claude")) as gateway:
+        reply = httpx2.post(
+            f"{gateway.url}/v1/chat/completions", json={"model": "zzz", "messages": []}, headers=KEY
+        )
+    assert reply.status_code == 404
+    assert "/u/NAME" in reply.json()["error"]["message"]
+
+
+def test_a_body_too_large_is_413(sims):
+    with running(upstreams(sims, "deepseek"), options=Options(max_body_bytes=1000)) as gateway:
+        reply = httpx2.post(f"{gateway.url}/v1/chat/completions", content=b"x" * 2000, headers=KEY)
+        chunked = httpx2.post(
+            f"{gateway.url}/v1/chat/completions", content=iter([b"x" * 600] * 3), headers=KEY
+        )
+    assert reply.status_code == chunked.status_code == 413
+    assert "max_body_bytes" in reply.text
+
+
+def test_a_packed_request_is_read_and_goes_on_plain_when_it_changed(sims):
+    def post(gateway, messages):
+        packed = gzip.compress(json.dumps(body(messages)).encode())
+        headers = {**KEY, "content-encoding": "gzip", "content-type": "application/json"}
+        return httpx2.post(f"{gateway.url}/v1/chat/completions", content=packed, headers=headers)
+
+    messages = [{"role": "user", "content": "packed"}]
+    with running(upstreams(sims, "deepseek")) as gateway:
+        post(gateway, messages)
+        untouched = sims["deepseek"].requests[-1].request
+        first = httpx2.post(f"{gateway.url}/v1/chat/completions", json=body(messages), headers=KEY)
+        message = stripped(first.json())
+        second = post(gateway, [*messages, message, *answers(message)])
+        changed = sims["deepseek"].requests[-1].request
+    assert untouched.headers["content-encoding"] == "gzip"
+    assert second.headers["x-thoughtline-replay"].startswith("restored=1")
+    assert "content-encoding" not in changed.headers
+    assert json.loads(changed.body)["messages"][1]["reasoning_content"]
+
+
+def test_an_upstream_that_is_not_there_is_502():
+    with running([Upstream(name="gone", base_url="http://127.0.0.1:9")]) as gateway:
+        reply = httpx2.post(f"{gateway.url}/v1/chat/completions", json=body([]), headers=KEY)
+    assert reply.status_code == 502
+    assert "127.0.0.1:9" in reply.json()["error"]["message"]
+
+
+def test_client_keys_never_leave(sims):
+    ups = upstreams(sims, "deepseek", key="the-upstream-key")
+    with running(ups, clients={"alice": "alice-key"}) as gateway:
+        bad = httpx2.post(
+            f"{gateway.url}/v1/chat/completions",
+            json=body([]),
+            headers={"authorization": "Bearer no"},
+        )
+        none = httpx2.post(f"{gateway.url}/v1/chat/completions", json=body([]))
+        good = httpx2.post(
+            f"{gateway.url}/v1/chat/completions",
+            json=body([{"role": "user", "content": "hi"}]),
+            headers={"authorization": "Bearer alice-key"},
+        )
+    assert bad.status_code == none.status_code == 401
+    assert good.status_code == 200
+    sent = sims["deepseek"].requests[-1].request
+    assert sent.headers["authorization"] == "Bearer the-upstream-key"
+    assert "alice-key" not in str(sent.headers)
+
+
+def test_hop_by_hop_and_our_own_headers_stay_here(sims):
+    with running(upstreams(sims, "deepseek")) as gateway:
+        httpx2.post(
+            f"{gateway.url}/v1/chat/completions",
+            json=body([{"role": "user", "content": "hi"}]),
+            headers={**KEY, "x-thoughtline-session": "mine", "te": "trailers", "x-custom": "kept"},
+        )
+    sent = sims["deepseek"].requests[-1].request.headers
+    assert sent["x-custom"] == "kept"
+    assert not {"x-thoughtline-session", "te", "keep-alive"} & set(sent)
+
+
+# -- streams -------------------------------------------------------------------------------------
+
+
+def stream(gateway, headers=None, **more):
+    return httpx2.stream(
+        "POST",
+        f"{gateway.url}/u/deepseek/v1/chat/completions",
+        json=body([{"role": "user", "content": "hi"}], stream=True, **more),
+        headers={**KEY, **(headers or {})},
+        timeout=20,
+    )
+
+
+def test_a_cut_upstream_is_told_in_the_stream_and_logged(sims):
+    with running(upstreams(sims, "deepseek")) as gateway:
+        with stream(gateway, {"x-sim-fault": "cut:4"}) as reply:
+            text = reply.read().decode()
+            session = reply.headers["x-thoughtline-session"]
+        assert '"error"' in text.splitlines()[-2]
+        log = asyncio.run(gateway.proxy.store.read(session))
+    turn = Session(session).extend(log).turns[0]
+    assert turn.outcome == "aborted"
+
+
+def test_a_refusal_passes_unchanged(sims):
+    with running(upstreams(sims, "deepseek")) as gateway:
+        for fault, status in (("500", 500), ("429", 429)):
+            reply = httpx2.post(
+                f"{gateway.url}/u/deepseek/v1/chat/completions",
+                json=body([{"role": "user", "content": "hi"}]),
+                headers={**KEY, "x-sim-fault": fault},
+            )
+            record = sims["deepseek"].requests[-1]
+            assert reply.status_code == status
+            assert reply.content == record.reply.body
+
+
+def test_a_client_that_leaves_frees_the_upstream(sims):
+    """Within a second or so; the turn is logged as aborted."""
+    with serving("deepseek") as own, running(upstreams(own, "deepseek")) as gateway:
+        before = own.aborted
+        connection = socket.create_connection(("127.0.0.1", gateway.port))
+        sent = json.dumps(body([{"role": "user", "content": "hi"}], stream=True)).encode()
+        connection.sendall(
+            b"POST /u/deepseek/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\n"
+            b"x-sim-fault: stall\r\ncontent-length: %d\r\n\r\n%s" % (len(sent), sent)
+        )
+        deadline = time.monotonic() + 20
+        with contextlib.suppress(OSError):
+            connection.settimeout(1)
+            connection.recv(4096)
+        connection.close()
+        while not [w for w in gateway.notes.walks if w[0] == 499] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert (499, "the client left") in gateway.notes.walks
+        while own.aborted == before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert own.aborted > before
+
+
+def test_silence_is_filled_with_pings():
+    from thoughtline.testing import Pace
+
+    with serving("deepseek", pace=Pace(delay=0.3)) as slow:
+        with running(upstreams(slow, "deepseek"), options=Options(keepalive=0.1)) as gateway:
+            with stream(gateway) as reply:
+                text = reply.read().decode()
+    assert text.count(": keep-alive") >= 3
+    clean = text.replace(": keep-alive\n\n", "")
+    assert clean.endswith("data: [DONE]\n\n")
+    for event in clean.strip().split("\n\n"):
+        assert event.startswith("data: ")
+
+
+def test_the_end_waits_for_the_ledger(sims):
+    """When the client has the last event, the turn is in the log; everything before came at once."""
+    from thoughtline.stores.memory import MemoryStore
+
+    class Slow(MemoryStore):
+        written = False
+
+        async def append(self, batch):
+            await asyncio.sleep(0.3)
+            events = await super().append(batch)
+            Slow.written = True
+            return events
+
+    with running(upstreams(sims, "deepseek"), store=Slow) as gateway, stream(gateway) as reply:
+        seen = b""
+        for chunk in reply.iter_raw():
+            seen += chunk
+            if b"[DONE]" in seen:
+                assert Slow.written
+                break
+
+
+def test_a_dead_store_takes_nothing_down(sims):
+    from thoughtline.errors import Unavailable
+    from thoughtline.stores.hot import HotStore
+    from thoughtline.stores.memory import MemoryStore
+
+    class Dead(MemoryStore):
+        async def append(self, batch):
+            raise Unavailable("the disk is full")
+
+        async def find(self, tenant, names):
+            raise Unavailable("the disk is full")
+
+    with running(upstreams(sims, "deepseek"), store=lambda: HotStore(Dead(), retry=60)) as gateway:
+        replies = talk(f"{gateway.url}/u/deepseek", 6)
+        assert [r.status_code for r in replies] == [200] * 6
+        assert replies[-1].headers["x-sim-thoughts"].startswith("exact=5")  # from memory
+        assert gateway.notes.losses
+
+
+def test_notes_are_an_observer():
+    assert {"replayed", "healed", "ended", "lost"} <= set(dir(Notes))
