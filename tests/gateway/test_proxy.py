@@ -9,8 +9,8 @@ import time
 
 import httpx2
 import pytest
-from gateways import Notes, running, upstreams
 
+from gateways import Notes, running, upstreams
 from thoughtline.gateway.proxy import Options
 from thoughtline.gateway.upstreams import Upstream
 from thoughtline.sessions import Session
@@ -303,7 +303,7 @@ def test_a_client_that_leaves_frees_the_upstream(sims):
 def test_silence_is_filled_with_pings():
     from thoughtline.testing import Pace
 
-    with serving("deepseek", pace=Pace(delay=0.3)) as slow:
+    with serving("deepseek", pace=Pace(delay=0.3)) as slow:  # noqa: SIM117
         with running(upstreams(slow, "deepseek"), options=Options(keepalive=0.1)) as gateway:
             with stream(gateway) as reply:
                 text = reply.read().decode()

@@ -24,7 +24,7 @@ from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.access import Door, Visitor, without_key
 from thoughtline.gateway.gallery import Gallery
 from thoughtline.gateway.healing import Healer
-from thoughtline.gateway.routes import Route, join, parse
+from thoughtline.gateway.routes import Route, parse
 from thoughtline.gateway.upstreams import Directory, Upstream
 from thoughtline.replay import NOTHING, Action, Limits
 from thoughtline.stores.base import Store
@@ -263,7 +263,7 @@ class _Walk:
         )
         return Outbound(
             method=self.scope["method"],
-            url=join(upstream.base_url, self.route.path, query),
+            url=upstream.url(self.route.dialect, self.route.path, query),
             headers=[*made, *upstream.headers.items()],
             body=body,
         )

@@ -50,7 +50,12 @@ def parse(method: str, path: str) -> Route:
 def join(base_url: str, path: str, query: str = "") -> str:
     """The upstream's URL: a version segment that the base ends in stands for the path's own."""
     base = base_url.rstrip("/")
-    head, _, rest = path.lstrip("/").partition("/")
-    if _VERSION.fullmatch(head) and _VERSION.fullmatch(base.rpartition("/")[2]):
-        path = "/" + rest
+    if _VERSION.fullmatch(base.rpartition("/")[2]):
+        path = unversioned(path)
     return f"{base}{path}?{query}" if query else base + path
+
+
+def unversioned(path: str) -> str:
+    """A path without its version segment."""
+    head, _, rest = path.lstrip("/").partition("/")
+    return "/" + rest if _VERSION.fullmatch(head) else path

@@ -4,11 +4,12 @@ An upstream is a name, an endpoint and a policy row. A client names one in its p
 does: configured patterns come before built-in ones, and the longest pattern wins.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
+from thoughtline.gateway.routes import join, unversioned
 from thoughtline.guards import Target
 from thoughtline.parts import Origin
 from thoughtline.policies import infer, lookup
@@ -23,10 +24,18 @@ class Upstream(Struct, frozen=True, kw_only=True):
     key: str = ""  # goes upstream instead of the client's credential
     models: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
+    endpoints: Mapping[str, str] = {}  # dialect → its own base, where that is somewhere else
+    supports_websockets: bool = False
     configured: bool = True  # by the user; False: known to us
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {self.base_url!r})"  # never the key
+
+    def url(self, dialect: str, path: str, query: str = "") -> str:
+        """Where a request in this dialect goes."""
+        if base := self.endpoints.get(dialect):
+            return join(base, unversioned(path), query)
+        return join(self.base_url, path, query)
 
     def target(self, *, dialect: str, model: str, account: str) -> Target:
         """Where a request with this model and credential goes, for guards and policies."""
@@ -36,7 +45,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
             origin=Origin(
                 dialect=dialect,
                 provider=policy,
-                endpoint=self.base_url.rstrip("/"),
+                endpoint=self.endpoints.get(dialect, self.base_url).rstrip("/"),
                 account=account,
                 model=model,
                 asked=model,
@@ -47,7 +56,12 @@ class Upstream(Struct, frozen=True, kw_only=True):
 class Directory:
     """All upstreams."""
 
-    def __init__(self, upstreams: Iterable[Upstream]) -> None:
+    def __init__(
+        self,
+        upstreams: Iterable[Upstream],
+        simulated: Callable[[str], Upstream | None] | None = None,
+    ) -> None:
+        self._simulated = simulated  # the upstream of a `sim/…` model
         self._all = {upstream.name: upstream for upstream in upstreams}
         self._patterns = sorted(
             (
@@ -63,11 +77,13 @@ class Directory:
         """The names a client may use in its path."""
         return list(self._all)
 
-    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
+    def __iter__(self) -> Iterator[Upstream]:
         return iter(self._all.values())
 
     def pick(self, name: str, model: str) -> Upstream | None:
         """By name if one is given, else by model; a single configured upstream takes the rest."""
+        if self._simulated is not None and (name == "sim" or (not name and model[:4] == "sim/")):
+            return self._simulated(model)
         if name:
             return self._all.get(name)
         for _, _, pattern, upstream in self._patterns:

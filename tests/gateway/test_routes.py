@@ -1,0 +1,72 @@
+"""What a path means, and where it goes."""
+
+import pytest
+
+from thoughtline.gateway.routes import join, parse
+from thoughtline.gateway.upstreams import Directory, Upstream
+
+
+@pytest.mark.parametrize(
+    ("path", "dialect", "upstream", "model", "stream"),
+    [
+        ("/v1/chat/completions", "chat", "", "", None),
+        ("/u/deepseek/v1/chat/completions", "chat", "deepseek", "", None),
+        ("/u/glm/chat/completions", "chat", "glm", "", None),
+        ("/v1/responses", "responses", "", "", None),
+        ("/v1/messages", "messages", "", "", None),
+        ("/v1/messages/count_tokens", "", "", "", None),
+        ("/v1beta/models/gemini-3-pro:generateContent", "gemini", "", "gemini-3-pro", False),
+        ("/v1beta/models/gemini-3-pro:streamGenerateContent", "gemini", "", "gemini-3-pro", True),
+        ("/v1/embeddings", "", "", "", None),
+        ("/u/x", "", "x", "", None),
+        ("/", "", "", "", None),
+    ],
+)
+def test_paths(path, dialect, upstream, model, stream):
+    route = parse("POST", path)
+    assert (route.dialect, route.upstream, route.model, route.stream) == (dialect, upstream, model, stream)
+    assert parse("GET", path).dialect == ""
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "url"),
+    [
+        ("https://api.deepseek.com", "/v1/chat/completions", "https://api.deepseek.com/v1/chat/completions"),
+        ("https://api.openai.com/v1", "/v1/responses", "https://api.openai.com/v1/responses"),
+        ("https://api.z.ai/api/paas/v4", "/v1/chat/completions", "https://api.z.ai/api/paas/v4/chat/completions"),
+        ("https://x/v1/", "/v1/models", "https://x/v1/models"),
+        ("https://x/v1", "/chat/completions", "https://x/v1/chat/completions"),
+        ("https://x", "/chat/completions", "https://x/chat/completions"),
+        ("https://g/v1beta", "/v1beta/models/m:generateContent", "https://g/v1beta/models/m:generateContent"),
+    ],
+)
+def test_a_version_in_the_base_stands_for_the_paths_own(base, path, url):
+    assert join(base, path) == url
+    assert join(base, path, "a=b") == url + "?a=b"
+
+
+def test_a_dialect_may_live_elsewhere():
+    deepseek = Upstream(
+        name="deepseek", base_url="https://api.deepseek.com", endpoints={"messages": "https://api.deepseek.com/anthropic/v1"}
+    )
+    assert deepseek.url("messages", "/v1/messages") == "https://api.deepseek.com/anthropic/v1/messages"
+    assert deepseek.url("chat", "/v1/chat/completions") == "https://api.deepseek.com/v1/chat/completions"
+    gemini = Upstream(name="g", base_url="https://g", endpoints={"chat": "https://g/v1beta/openai"})
+    assert gemini.url("chat", "/v1/chat/completions") == "https://g/v1beta/openai/chat/completions"
+
+
+def test_the_longest_pattern_wins_and_configured_ones_come_first():
+    known = Upstream(name="known", base_url="https://a", models=("deepseek-*",), configured=False)
+    mine = Upstream(name="mine", base_url="https://b", models=("deep*",))
+    narrow = Upstream(name="narrow", base_url="https://c", models=("deepseek-v4*",))
+    directory = Directory([known, mine, narrow])
+    assert directory.pick("", "deepseek-v4-pro").name == "narrow"
+    assert directory.pick("", "deepseek-r1").name == "mine"
+    assert directory.pick("known", "anything").name == "known"
+    assert directory.pick("nobody", "deepseek-v4") is None
+    assert directory.pick("", "gpt") is None
+    assert Directory([known, mine]).pick("", "gpt").name == "mine"  # the only configured one
+
+
+def test_no_key_is_ever_shown():
+    assert "sk-1" not in repr(Upstream(name="x", base_url="https://x", key="sk-1"))
