@@ -115,7 +115,7 @@ class _Restorer:
         self.target = target
         self.policy = target.policy
         self.limits = limits
-        self.loop = _loop_start(path.turns)
+        self.loop = loop_start(path.turns)
         outputs = [index for index, keys in enumerate(path.keys) if keys is not None]
         self.recent = set(outputs[max(0, len(outputs) - limits.last) :]) if limits.last else set()
         self.before = self._skipped_before()
@@ -192,6 +192,8 @@ class _Restorer:
             self._say(index, action, reason, match, thoughts=len(placed), left=len(reasons))
         elif memory.thoughts or reasons:
             self._without(index, turn, match, need, reasons[0], drop=True, left=len(reasons))
+        elif sticky == REFUSED:
+            self._without(index, turn, match, need, REFUSED, drop=True)
         elif echo and not _blank(echo):
             self._say(index, Action.EXACT, "client's own", match, thoughts=len(echo))
         else:
@@ -366,7 +368,7 @@ class _Restorer:
         )
 
 
-def _loop_start(turns: Sequence[Turn]) -> int:
+def loop_start(turns: Sequence[Turn]) -> int:
     """The position of the turn that the last message of a person began."""
     start = 0
     for index, turn in enumerate(turns):

@@ -35,6 +35,9 @@ class Remedy(StrEnum):
     SIGN_OR_BYPASS = "sign_or_bypass"
     RESIGN = "resign"  # strip old signatures, bypass on the running steps
     NINE_CHARACTERS = "nine_characters"  # map tool call ids
+    KEEP_IDS = "keep_ids"  # sealed items go with their ids after all
+    SUMMARISE = "summarise"  # a reasoning item has a summary, if only an empty one
+    DROP_INCLUDE = "drop_include"  # it was we who asked for encrypted content
 
 
 class Symptom(Struct, frozen=True):
@@ -60,11 +63,18 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(("reasoning_content' is unsupported",), Remedy.RENAME, "freellmapi#1070"),
     Symptom(("reasoning_content: property", "is unsupported"), Remedy.RENAME, "qwen-code#11045"),
+    Symptom(("property 'reasoning", "is unsupported"), Remedy.RENAME, "jan#8136"),
+    Symptom(("assistant.reasoning", "is unsupported"), Remedy.RENAME, "kilocode#10375"),
     Symptom(("extra_forbidden", "reasoning"), Remedy.RENAME, "docs.mistral.ai"),
     Symptom(("cannot contain reasoning content",), Remedy.DROP_REASONING, "oh-my-pi#9086"),
+    Symptom(("remove the reasoning_content",), Remedy.DROP_REASONING, "Mirai-Gpt-Plugin#4"),
+    Symptom(
+        ("when thinking is disabled", "cannot contain"), Remedy.DROP_REASONING, "forgecode#1853"
+    ),
     Symptom(("without its required following item",), Remedy.DROP_ITEM, "continue#8933"),
     Symptom(("without its required 'reasoning' item",), Remedy.PAIR_OR_ANONYMISE, "continue#10018"),
     Symptom(("items are not persisted when",), Remedy.SEND_SEALED, "openclaw#21782"),
+    Symptom(("item with id 'rs_", "not found"), Remedy.SEND_SEALED, "pi#5524"),
     Symptom(("duplicate item found with id",), Remedy.DEDUPLICATE, "vercel/ai#15492"),
     Symptom(("invalid_encrypted_content",), Remedy.DROP_SEALED, "codex#8145"),
     Symptom(("encrypted content", "could not be verified"), Remedy.DROP_SEALED, "codex#8145"),
@@ -94,6 +104,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(("invalid `signature` in `thinking`",), Remedy.STRIP_SIGNED, "hermes-agent#24401"),
     Symptom(("invalid signature in thinking block",), Remedy.STRIP_SIGNED, "nagobot#21"),
     Symptom(("signature: field required",), Remedy.STRIP_SIGNED, "oh-my-pi#10486"),
+    Symptom(("invalid `data` in `redacted_thinking`",), Remedy.STRIP_SIGNED, "hermes-agent#24401"),
     Symptom(
         ("blocks in the latest assistant message cannot be modified",),
         Remedy.RESTORE_EXACT,
@@ -108,6 +119,11 @@ SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(("thought signature", "invalid"), Remedy.RESIGN, "Antigravity-Manager#3342"),
     Symptom(("thought signature", "corrupted"), Remedy.RESIGN, "opencode#4832"),
     Symptom(("tool call id was",), Remedy.NINE_CHARACTERS, "opencode#1680"),
+    Symptom(("missing required field `summary`",), Remedy.SUMMARISE, "Agora#141"),
+    Symptom(("missing required parameter: 'input[", "].summary'"), Remedy.SUMMARISE, "Agora#141"),
+    Symptom(("encrypted content is not supported",), Remedy.DROP_INCLUDE, "pydantic-ai#2865"),
+    Symptom(("missing required parameter: 'input[", "].id'"), Remedy.KEEP_IDS, "codex#3528"),
+    Symptom(("invalid_payload",), Remedy.KEEP_IDS, "hermes-agent#63257"),
 )
 
 

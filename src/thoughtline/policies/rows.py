@@ -50,4 +50,5 @@ class Policy(Struct, frozen=True, kw_only=True):
     off: tuple[str, str] | None = None  # member and JSON value that switch thinking off
     thinks: bool = True  # thinking is on unless the request says otherwise
     stateless: bool = False  # set `store: false` and ask for encrypted content
+    remembers: bool = False  # keeps responses for clients who ask for that (`store: true`)
     source: str = ""  # where this is documented or was seen

@@ -26,6 +26,7 @@ ROWS: tuple[Policy, ...] = (
         scope=Scope.LOOP,
         reads=(ITEM,),
         stateless=True,
+        remembers=True,
         source="developers.openai.com/api/docs/guides/reasoning; litellm#27702",
     ),
     Policy(
@@ -50,6 +51,7 @@ ROWS: tuple[Policy, ...] = (
         scope=Scope.LOOP,
         reads=(ITEM,),
         stateless=True,
+        remembers=True,
         source="codex#3528; pi#5524; vercel/ai#12689; hermes-agent#63446",
     ),
     Policy(name="azure", dialect="chat", need=Need.NONE, source="as openai"),
@@ -60,6 +62,7 @@ ROWS: tuple[Policy, ...] = (
         reads=(ITEM,),
         binds=STRICT - {"model"},
         stateless=True,
+        remembers=True,
         source="docs.x.ai; sub2api#4535",
     ),
     Policy(name="xai", dialect="chat", need=Need.NONE, source="docs.x.ai"),
