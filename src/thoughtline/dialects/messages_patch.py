@@ -59,7 +59,8 @@ def patch(
                 emptied.append(span)
             else:
                 edits += made
-        edits += splice.cut(emptied, messages)
+        if emptied:
+            edits += splice.cut(emptied, messages)
     return splice.apply(body, edits)
 
 

@@ -72,11 +72,11 @@ def _block(block: Any) -> Any:
     """A block; what a tool answered is content of its own, what it was asked is left alone."""
     bare = _bare(block)
     if isinstance(bare, dict) and bare.get("type") == "tool_result" and "content" in bare:
-        bare["content"] = _blocks(bare["content"])
+        return bare | {"content": _blocks(bare["content"])}
     return bare
 
 
 def _bare(value: Any) -> Any:
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or "cache_control" not in value:
         return value
     return {key: inner for key, inner in value.items() if key != "cache_control"}

@@ -86,11 +86,11 @@ class Plan:
     def edits(self, spans: Sequence[Span], place: Span, *, last: bool = True) -> list[Edit]:
         """The edits of one list: `spans` are its elements, `place` is where it stands."""
         gone = {span.start for span in self.gone}
-        cut = [span for span in spans if span.start in gone]
-        edits = splice.cut(cut, spans)
-        for span in spans:
+        cut = [span for span in spans if span.start in gone] if gone else []
+        edits = splice.cut(cut, spans) if cut else []
+        for span in spans if self.before else ():
             if raws := self.before.get(span.start):
-                edits.append((span.start, span.start, b"".join(raw + b"," for raw in raws)))
+                edits.append((span.start, span.start, b",".join(raws) + b","))
         if last and self.last:
             end = spans[-1].end if spans else place.value + 1
             comma = b"," if len(cut) < len(spans) else b""
@@ -103,7 +103,7 @@ def plan(
 ) -> Plan:
     """What to do so that the wanted thoughts stand before their elements, and no others."""
     made = Plan()
-    for slot in range(len(others) + 1):
+    for slot in sorted({at for at, _ in wanted} | {there.slot for there in standing}):
         waiting = [raw for at, raw in wanted if at == slot]
         for there in standing:
             if there.slot != slot:
