@@ -46,13 +46,14 @@ def _number(text: str) -> int | float | str:
 
 _arguments = msgspec.json.Decoder(float_hook=_number)
 _sorted = msgspec.json.Encoder(order="sorted")
-_LONG = re.compile(r"[0-9]{16}")
+_DIGIT, _LONG = re.compile(r"[0-9]"), re.compile(r"[0-9]{16}")
 
 
 def arguments(text: str) -> bytes:
     """Canonical JSON of a call's arguments: key order and number spelling do not count."""
     try:
-        if not _LONG.search(text):
+        # Sixteen digits in a row have one at a sixteenth place: most texts need no closer look.
+        if not (_DIGIT.search(text[15::16]) and _LONG.search(text)):
             value = _arguments.decode(text or "null")
             return b"{}" if value is None else _sorted.encode(value)
     except (msgspec.MsgspecError, ValueError, RecursionError):

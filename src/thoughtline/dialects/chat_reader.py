@@ -233,7 +233,8 @@ class ChatReader(ChatRecorder):
         self._show(Carrier.CHUNK, element, told)
 
     def _call(self, calls: Any, told: list[Happening]) -> None:
-        self._rest()
+        if self._thinking:
+            self._rest()
         for position, call in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(call, dict):
                 index = call.get("index")
@@ -241,21 +242,29 @@ class ChatReader(ChatRecorder):
 
     def _called(self, call: dict[str, Any], index: int, told: list[Happening]) -> None:
         function = call.get("function") or call.get("custom")
-        function = function if isinstance(function, dict) else {}
-        id, name = _word(call.get("id")), _word(function.get("name"))
+        if not isinstance(function, dict):
+            function = {}
+        id, name = call.get("id"), function.get("name")
         growing = self._open.get(index)
+        if growing is None or id or name:
+            growing = self._named(growing, index, _word(id), _word(name))
+        if (extra := call.get("extra_content")) is not None:
+            growing.extra = extra
+            growing.watch = self.watch()
+        more = function.get("arguments")
+        if type(more) is not str:
+            more = _arguments(more if more is not None else function.get("input"))
+        if more is not None:
+            growing.pieces.append(more)
+            told.append(ToolCallDelta(index, more, growing.name, growing.id))
+
+    def _named(self, growing: GrowingCall | None, index: int, id: str, name: str) -> GrowingCall:
         if growing is None or growing.follows(id, name):
             growing = self._open[index] = GrowingCall(index)
             self._calls.append(growing)
         growing.id = growing.id or id
         growing.name = growing.name or name
-        if (extra := call.get("extra_content")) is not None:
-            growing.extra = extra
-            growing.watch = self.watch()
-        more = _arguments(function.get("arguments", function.get("input")))
-        if more is not None:
-            growing.pieces.append(more)
-            told.append(ToolCallDelta(index, more, growing.name, growing.id))
+        return growing
 
     # -- the end ---------------------------------------------------------------------------------
 

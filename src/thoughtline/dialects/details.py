@@ -35,24 +35,24 @@ def _place(detail: Any, merged: list[Any], places: dict[tuple[Any, Any], int]) -
     if not isinstance(detail, dict):
         return len(merged)
     key = (detail.get("index"), detail.get("type"))
-    if not (isinstance(key[0], int | str | None) and isinstance(key[1], str | None)):
-        return len(merged)
-    place = places.get(key)
-    if place is not None:
-        ours, its = detail.get("id"), merged[place].get("id")
-        if not ours or not its or ours == its:
-            return place
-    places[key] = len(merged)
+    try:
+        place = places.get(key)
+        if place is not None:
+            ours = detail.get("id")
+            if not ours or (merged[place].get("id") or ours) == ours:
+                return place
+        places[key] = len(merged)
+    except TypeError:  # an index or a type that nothing can be filed under
+        pass
     return len(merged)
 
 
 def _extend(whole: dict[str, Any], growth: dict[str, list[str]], detail: dict[str, Any]) -> None:
     for field, value in detail.items():
-        if (
-            field in _GROWING
-            and isinstance(value, str)
-            and isinstance(whole.get(field), str | None)
-        ):
-            growth.setdefault(field, []).append(value)
-        if whole.get(field) is None:
+        if field in growth:
+            if type(value) is str:
+                growth[field].append(value)
+        elif field in _GROWING and type(value) is str and whole.get(field) in (None, value):
+            growth[field] = [value]
+        elif whole.get(field) is None:
             whole[field] = value

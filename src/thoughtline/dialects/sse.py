@@ -33,6 +33,10 @@ class Splitter:
 
     def feed_data(self, data: bytes) -> list[bytes]:
         """The same for dialects that do not name their events: only the data of each."""
+        end = len(data) - 2
+        alone = data[:6] == b"data: " and data.find(b"\n") == end and data[-1] == _LF
+        if alone and not self._pieces and not self._cr and _CR not in data:
+            return [data[6:end]]
         found: list[bytes] = []
         for block in self._blocks(data):
             if block[:6] == b"data: " and _LF not in block:
