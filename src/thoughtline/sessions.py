@@ -56,8 +56,10 @@ def _barred(turn: Turn, positions: Collection[int]) -> Turn:
     """The turn with these of its thoughts in quarantine, too."""
     if not positions:
         return turn
-    named = range(len(turn.thoughts)) if _ALL in positions else positions
-    return replace(turn, quarantined=turn.quarantined | frozenset(named))
+    named = frozenset(positions) - {_ALL}
+    if _ALL in positions:
+        named |= frozenset(range(len(turn.thoughts)))
+    return replace(turn, quarantined=turn.quarantined | named)
 
 
 class Session:
@@ -108,6 +110,7 @@ class Session:
             session=self.id,
             target=body.target,
             started=event.at,
+            replay=body.replay,
         )
         self._children.setdefault(event.parent, []).append(event.id)
 

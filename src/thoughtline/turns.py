@@ -8,7 +8,7 @@ The rooms above are `keys` (how a turn is recognised) and `sessions` (how turns 
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -31,6 +31,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     started: float = 0.0
     ended: float = 0.0
     quarantined: frozenset[int] = frozenset()  # positions among its thoughts
+    replay: tuple[Any, ...] = ()  # what its request put back or left behind (see replay.Ruling)
 
     @property
     def thoughts(self) -> tuple[Thought, ...]:
