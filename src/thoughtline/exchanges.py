@@ -6,20 +6,46 @@ it; `finish` writes the turn. When the provider refuses, `again` decides anew on
 store that is down never stops a request: what could not be looked up counts as not found (`gap`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thoughtline import keys
 from thoughtline.capture import Capture
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.dialects.base import Dialect, Reader, Request
-from thoughtline.errors import StoreError
+from thoughtline.errors import StoreError, Unreadable
 from thoughtline.events import Event, Happening
 from thoughtline.guards import Target
 from thoughtline.matching import Path, survey
 from thoughtline.memories import Memory
+from thoughtline.parts import Carrier
+from thoughtline.policies import Need
 from thoughtline.replay import NOTHING, Limits, Restoration, restore
 from thoughtline.stores.base import Store
+from thoughtline.turns import Turn
 
 Found = Mapping[bytes, Sequence[Memory]]
+Rewrite = Callable[[bytes], bytes]
+"""A last change of a finished body; one that finds nothing to do gives back the same object."""
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """On what terms a request goes out, beside the thoughts in it."""
+
+    fields: Mapping[str, bytes | None] = {}  # top-level members to set, or to remove
+    headers: Mapping[str, str] = {}  # to be added to the client's own
+    rewrites: tuple[Rewrite, ...] = ()
+    refused: frozenset[str] = frozenset()  # outputs whose own thoughts were refused: chain keys
+    noted: Mapping[str, str] = {}  # kept with the turn, for the next request of the conversation
+
+
+class Behind(Struct, frozen=True):
+    """What a request goes on from without saying it: the provider is asked to remember it."""
+
+    memory: Memory
+    turns: tuple[Turn, ...]
 
 
 class Exchange:
@@ -40,19 +66,25 @@ class Exchange:
         limits: Limits = NOTHING,
         session: str = "",
         gap: str = "",
+        terms: Terms | None = None,
+        behind: Behind | None = None,
+        original: Request | None = None,
     ) -> None:
+        self.original = original or request  # as the client sent it
         self.request = request
         self.dialect = dialect
         self.target = target
         self.path = path
         self.found = found
+        self.terms = terms or Terms()
         self.gap = gap  # why nothing could be looked up, if so
         self.tenant = tenant
         self.store = store
-        self._clock = clock
+        self.clock = clock
         self._stream = stream
         self._limits = limits
         self._session = session
+        self._behind = behind
         self._capture: Capture | None = None
         self._finished = False
         self.again()
@@ -62,16 +94,61 @@ class Exchange:
         *,
         target: Target | None = None,
         found: Found | None = None,
-        fields: Mapping[str, bytes | None] | None = None,
+        path: Path | None = None,
+        terms: Terms | None = None,
+        request: Request | None = None,
     ) -> bytes:
-        """Decide (anew): on other terms, with other memories, with other members set."""
+        """Decide (anew): on other terms, with other memories, about another request."""
         self.target = target or self.target
         self.found = self.found if found is None else found
-        self.restoration: Restoration = restore(self.path, self.found, self.target, self._limits)
-        members = {**self.restoration.fields, **(fields or {})}
-        self.body = self.dialect.patch(self.request, self.restoration.revisions, members)
+        self.path = path or self.path
+        self.terms = terms or self.terms
+        self.request = request or self.request
+        self.restoration = self._restored()
+        members = {**self.restoration.fields, **self.terms.fields}
+        try:
+            body = self.dialect.patch(self.request, self.restoration.revisions, members)
+            for rewrite in self.terms.rewrites:
+                body = rewrite(body)
+        except Unreadable as error:  # a key twice: which one counts is not for us to say
+            body, self.gap = self.request.body, str(error)
+        self.body = body
         self._capture = None
         return self.body
+
+    def _restored(self) -> Restoration:
+        def decide(target: Target) -> Restoration:
+            refused = self.terms.refused
+            return restore(self.path, self.found, target, self._limits, refused)
+
+        made = decide(self.target)
+        policy = self.target.policy
+        if made.fields and Carrier.BLOCK in policy.reads:
+            # With thinking switched off this API takes no thought in the message it goes on from.
+            bare = decide(replace(self.target, policy=replace(policy, need=Need.FORBIDDEN)))
+            made = replace(made, rulings=bare.rulings, revisions=bare.revisions)
+        behind = self._behind.memory if self._behind else None
+        return replace(
+            made, parent=made.parent or behind, skipped={**made.skipped, **self.terms.noted}
+        )
+
+    async def reread(self, request: Request, *, certain: Collection[str] = ()) -> None:
+        """Walk with another request in place of this one; `certain` as in `begin`."""
+        path = _survey(request, self.target, dialect=self.dialect, hints=())
+        path = replace(path, hints=self.path.hints)
+        found, self.gap = await _find(self.store, self.tenant, path, certain)
+        self._behind = None
+        self.again(request=request, path=path, found=found)
+
+    def bookmark(self) -> Callable[[], None]:
+        """A way back to what is decided now."""
+        kept = dict(self.__dict__)
+        return lambda: self.__dict__.update(kept)
+
+    @property
+    def altered(self) -> bool:
+        """Whether what goes out is anything but the client's own bytes."""
+        return self.body is not self.original.body
 
     def sent(self) -> None:
         """The request leaves now: a fresh reader and a fresh record."""
@@ -80,14 +157,14 @@ class Exchange:
             restoration=self.restoration,
             origin=self.target.origin,
             tenant=self.tenant,
-            clock=self._clock,
+            clock=self.clock,
             session=self._session,
         )
         self._reader: Reader = self.dialect.reader(
             stream=self._stream,
-            clock=self._clock,
+            clock=self.clock,
             origin=self.target.origin,
-            sent=self._clock.mono(),
+            sent=self.clock.mono(),
         )
 
     @property
@@ -142,23 +219,20 @@ async def begin(
     hints: Iterable[str] = (),
     limits: Limits = NOTHING,
     session: str = "",
+    terms: Terms | None = None,
+    behind: Behind | None = None,
+    certain: Collection[str] = (),
+    original: Request | None = None,
 ) -> Exchange:
-    """Look up what is known of a request's history, and decide what goes back."""
-    prefixes: Sequence[str] = dialect.prefixes(request) if target.policy.prefix else ()
-    path = survey(
-        request.turns,
-        tools=request.tools,
-        thinking=request.thinking,
-        hints=(*request.hints, *hints),
-        prefixes=prefixes,
-        previous=request.previous,
-    )
-    found: Found = {}
-    gap = ""
-    try:
-        found = await store.find(tenant, path.names())
-    except StoreError as error:
-        gap = str(error)
+    """Look up what is known of a request's history, and decide what goes back.
+
+    `certain` are ids of turns that are known to be in the path, where the client named them;
+    `original` is the client's own request, where this one was made from it.
+    """
+    path = _survey(request, target, dialect=dialect, hints=hints)
+    if behind is not None:
+        path = replace(path, trail=keys.trail([*behind.turns, *request.turns])[1])
+    found, gap = await _find(store, tenant, path, certain)
     return Exchange(
         request,
         dialect=dialect,
@@ -172,4 +246,36 @@ async def begin(
         limits=limits,
         session=session,
         gap=gap,
+        terms=terms,
+        behind=behind,
+        original=original,
     )
+
+
+def _survey(request: Request, target: Target, *, dialect: Dialect, hints: Iterable[str]) -> Path:
+    prefixes: Sequence[str] = dialect.prefixes(request) if target.policy.prefix else ()
+    return survey(
+        request.turns,
+        tools=request.tools,
+        thinking=request.thinking,
+        hints=(*request.hints, *hints),
+        prefixes=prefixes,
+        previous=request.previous,
+    )
+
+
+async def _find(
+    store: Store, tenant: str, path: Path, certain: Collection[str]
+) -> tuple[Found, str]:
+    """What is known under the names of a path; where a certain turn is, no other is meant."""
+    try:
+        found = await store.find(tenant, path.names())
+    except StoreError as error:
+        return {}, str(error)
+    if not certain:
+        return found, ""
+    narrow: dict[bytes, Sequence[Memory]] = {}
+    for name, memories in found.items():
+        named = [memory for memory in memories if memory.turn in certain]
+        narrow[name] = named or memories
+    return narrow, ""

@@ -1,6 +1,6 @@
 """Headers on their way: hop-by-hop ones end here, credentials are exchanged, ours are added."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from thoughtline.gateway.access import CREDENTIALS
 
@@ -61,6 +61,18 @@ def upstream(
     if key:
         kept.append(credential(dialect, key))
     return kept
+
+
+def joined(headers: Iterable[tuple[str, str]], more: Mapping[str, str]) -> list[tuple[str, str]]:
+    """With more values: one that is there already is added to, as in a list."""
+    left = dict(more)
+    made = [(name, _listed(value, left.pop(name.lower(), ""))) for name, value in headers]
+    return [*made, *left.items()]
+
+
+def _listed(values: str, more: str) -> str:
+    known = [value.strip() for value in values.split(",")]
+    return values if not more or more in known else f"{values},{more}"
 
 
 def credential(dialect: str, key: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.dialects import DIALECTS
@@ -23,7 +24,8 @@ from thoughtline.exchanges import Exchange, begin
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.access import Door, Visitor, without_key
 from thoughtline.gateway.gallery import Gallery
-from thoughtline.gateway.healing import Healer
+from thoughtline.gateway.healing import Healer, Trial
+from thoughtline.gateway.preparing import keep_on, prepare
 from thoughtline.gateway.routes import Route, parse
 from thoughtline.gateway.upstreams import Directory, Upstream
 from thoughtline.replay import NOTHING, Action, Limits
@@ -85,7 +87,7 @@ class Proxy:
         self.observer = observer
         self.options = options or Options()
         self.clock = clock or SystemClock()
-        self.healer = Healer(observer)
+        self.healer = Healer(observer, store, self.clock)
         self.open = 0  # responses under way
         self._idle = asyncio.Event()
         self._idle.set()
@@ -220,41 +222,73 @@ class _Walk:
         proxy = self.proxy
         assert self.dialect is not None  # noqa: S101 (there is a request)
         credential = upstream.key or visitor.credential
-        return await begin(
+        learned = proxy.healer.learned
+        await learned.ready()
+        target = upstream.target(
+            dialect=self.dialect.name,
+            model=request.model,
+            account=proxy.door.fingerprint(credential),
+        )
+        target = learned.target(target)
+        ready = await prepare(
             request,
             dialect=self.dialect,
-            target=upstream.target(
-                dialect=self.dialect.name,
-                model=request.model,
-                account=proxy.door.fingerprint(credential),
-            ),
+            policy=target.policy,
+            tenant=visitor.tenant,
+            store=proxy.store,
+            lesson=learned.lesson(target.origin),
+        )
+        exchange = await begin(
+            ready.request,
+            dialect=self.dialect,
+            target=target,
             tenant=visitor.tenant,
             store=proxy.store,
             clock=proxy.clock,
             hints=headers.hints(self.headers),
             limits=proxy.options.limits,
+            terms=ready.terms,
+            behind=ready.behind,
+            certain=ready.certain,
+            original=request,
         )
+        keep_on(exchange)
+        return exchange
 
     # -- dispatch --------------------------------------------------------------------------------
 
     async def _dispatch(self, exchange: Exchange, body: bytes, upstream: Upstream) -> None:
-        sent = body if exchange.body is exchange.request.body else exchange.body
-        remedied = False
+        """Send; one refusal may be answered with a second try, before the client has a byte."""
+        trial: Trial | None = None
         while True:
             exchange.sent()
+            sent = exchange.body if exchange.altered else body
             outbound = self._outbound(sent, upstream, recoded=sent is not body)
+            if exchange.terms.headers:
+                made = headers.joined(outbound.headers, exchange.terms.headers)
+                outbound = replace(outbound, headers=made)
             async with self.proxy.wire.send(outbound) as inbound:
-                if 400 <= inbound.status < 500 and not remedied:
+                if trial is not None:
+                    await self.proxy.healer.settle(trial, inbound.status)
+                elif 400 <= inbound.status < 500:
                     refusal = await inbound.read(ERROR_LIMIT)
-                    remedied = True
-                    if await self.proxy.healer.heal(exchange, inbound.status, refusal):
-                        sent = exchange.body
+                    trial = await self._heal(exchange, inbound, refusal)
+                    if trial is not None:
                         continue
                     await self._whole(inbound, refusal)
                     self.proxy.observer.ended(exchange, inbound.status, "refused")
                     return
                 await self._show(exchange, inbound)
                 return
+
+    async def _heal(self, exchange: Exchange, inbound: Inbound, refusal: bytes) -> Trial | None:
+        encoding = next((v for n, v in inbound.headers if n.lower() == "content-encoding"), "")
+        try:
+            plain = bodies.unpack(refusal, encoding, ERROR_LIMIT) or b""
+        except bodies.TooLarge:
+            return None
+        strict = self.proxy.options.strict or self._asked("strict")
+        return await self.proxy.healer.heal(exchange, inbound.status, plain, strict=strict)
 
     def _outbound(self, body: bytes, upstream: Upstream, *, recoded: bool) -> Outbound:
         query = without_key(self.query) if upstream.key else self.query
@@ -365,9 +399,10 @@ class _Walk:
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _whole(self, inbound: Inbound, body: bytes) -> None:
-        """An upstream's refusal, unchanged."""
+        """An upstream's refusal, unchanged: what was read of it, and the rest."""
         await self._start(inbound, ())
-        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+        await self.send({"type": "http.response.body", "body": body, "more_body": True})
+        await self._rest(inbound)
 
     async def answer(self, refusal: Refusal) -> None:
         """An answer of ours, in the shape of the dialect that was spoken."""
@@ -383,8 +418,6 @@ class _Walk:
 
 def _with(request: Request, route: Route) -> Request:
     """What the path says about a request, where the dialect keeps it there."""
-    from msgspec.structs import replace
-
     if route.model or route.stream is not None:
         return replace(
             request,

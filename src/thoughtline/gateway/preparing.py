@@ -1,0 +1,265 @@
+"""What a request needs before its thoughts are looked up: the policy's and the endpoint's wishes.
+
+Towards a Responses server that keeps nothing for this client, what the client only names (a
+previous response, an item) is written out from the log, `store` is false, and the sealed thoughts
+are asked for. A client that wants the server to remember is left alone. What an endpoint has
+taught (`learned`) is done at once. The reading of the log is at the edge; the rest is pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thoughtline import keys as k
+from thoughtline import splice
+from thoughtline.dialects import fields as top_level
+from thoughtline.dialects.base import Dialect, Request
+from thoughtline.dialects.responses import Responses
+from thoughtline.errors import ThoughtlineError, Unreadable
+from thoughtline.events import Outcome
+from thoughtline.exchanges import Behind, Exchange, Rewrite, Terms
+from thoughtline.gateway import rewrites
+from thoughtline.gateway.histories import path_to
+from thoughtline.gateway.learned import Lesson
+from thoughtline.memories import Memory
+from thoughtline.parts import Call, Carrier, Thought
+from thoughtline.policies import Policy
+from thoughtline.sessions import Session
+from thoughtline.stores.base import Store
+from thoughtline.turns import Turn
+
+INCLUDE = "reasoning.encrypted_content"
+UNTAUGHT = Lesson()
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """A request, ready to be begun."""
+
+    request: Request
+    terms: Terms = Terms()
+    behind: Behind | None = None
+    certain: frozenset[str] = frozenset()  # turns that the client named
+
+
+async def prepare(
+    request: Request,
+    *,
+    dialect: Dialect,
+    policy: Policy,
+    tenant: str,
+    store: Store,
+    lesson: Lesson | None = None,
+) -> Prepared:
+    """Give a request what its endpoint needs. One that needs nothing is given back as it is."""
+    try:
+        made = Prepared(request=request)
+        if isinstance(dialect, Responses):
+            made = await _recalled(request, dialect, policy, tenant, store)
+        fields = members(made.request, dialect.name, policy, lesson or UNTAUGHT)
+        last = changes(made.request, dialect.name, policy, lesson or UNTAUGHT)
+    except Unreadable:
+        return Prepared(request=request)
+    return replace(made, terms=Terms(fields=fields, rewrites=last)) if fields or last else made
+
+
+# -- what the client only names ------------------------------------------------------------------
+
+
+async def _recalled(
+    request: Request, dialect: Responses, policy: Policy, tenant: str, store: Store
+) -> Prepared:
+    """The request with what it names written out, where the server will not know it."""
+    named = references(request)
+    if not named and not request.previous:
+        return Prepared(request=request)
+    names = [k.ref("item", id) for id in named]
+    if request.previous:
+        names.append(k.ref("response", request.previous))
+    kept = policy.remembers and Top(request.body).value("store") is True
+    try:
+        found = await store.find(tenant, names)
+        after = _settled(found.get(k.ref("response", request.previous), ()))
+        turns = await path_to(store, after) if after else ()
+        behind = Behind(after, turns) if after and turns else None
+        if kept:
+            return Prepared(request=request, behind=behind)
+        memories = {id: _settled(found.get(k.ref("item", id), ())) for id in named}
+        items = await _items(store, memories)
+    except ThoughtlineError:
+        return Prepared(request=request)
+    made = _reread(request, dialect, dialect.expand(request, items))
+    certain = {memory.turn for memory in memories.values() if memory}
+    if behind is not None:
+        made = expanded(made, dialect, turns)
+        certain |= {turn.id for turn in turns}
+    return Prepared(request=made, certain=frozenset(certain))
+
+
+def references(request: Request) -> list[str]:
+    """Ids of the items that a request names without bringing them."""
+    thoughts = (t for turn in request.turns for t in turn.thoughts)
+    return [t.id for t in thoughts if t.carrier is Carrier.REFERENCE and t.id]
+
+
+def _settled(memories: Sequence[Memory]) -> Memory | None:
+    """The turn that is meant; one that did not complete is not there to go on from."""
+    return next((m for m in memories if m.outcome is Outcome.COMPLETED), None)
+
+
+async def _items(store: Store, memories: Mapping[str, Memory | None]) -> dict[str, str]:
+    """The JSON texts of items by their ids, as their provider emitted them."""
+    folded: dict[str, Session] = {}
+    items: dict[str, str] = {}
+    for id, memory in memories.items():
+        if memory is None:
+            continue
+        if memory.session not in folded:
+            events = await store.read(memory.session)
+            folded[memory.session] = Session(memory.session).extend(events)
+        for part in folded[memory.session].turn(memory.turn).output:
+            own = part.item if isinstance(part, Call) else getattr(part, "id", "")
+            if own == id and getattr(part, "raw", ""):
+                items[id] = part.raw  # type: ignore[union-attr]  # decisions are no output
+    return items
+
+
+def expanded(request: Request, dialect: Dialect, turns: Sequence[Turn]) -> Request:
+    """The request with these turns before its own items, and no previous response.
+
+    Thoughts are not among them: they are put back as in every other request.
+    """
+    visible = [
+        replace(turn, output=tuple(p for p in turn.output if not isinstance(p, Thought)))
+        for turn in turns
+    ]
+    written = dialect.write(visible, model="")
+    place = splice.members(written)["input"]
+    before = written[place.value + 1 : place.end - 1]
+    top = splice.members(request.body)
+    own = b""
+    if "input" in top:
+        own = request.body[top["input"].value : top["input"].end]
+        own = _listed(own)
+    raw = b"[" + b",".join(piece for piece in (before, own) if piece.strip()) + b"]"
+    fields = {"input": raw, "previous_response_id": None}
+    body = splice.apply(request.body, top_level.edits(request.body, top, fields))
+    return _reread(request, dialect, body)
+
+
+def _listed(own: bytes) -> bytes:
+    """The inside of a list of items; a string is what the user says."""
+    if own[:1] == b"[":
+        return own[1:-1]
+    return b'{"role":"user","content":' + own + b"}" if own[:1] == b'"' else b""
+
+
+def _reread(request: Request, dialect: Dialect, body: bytes) -> Request:
+    if body is request.body:
+        return request
+    return replace(dialect.read(body), model=request.model, stream=request.stream)
+
+
+# -- what the policy and the endpoint want -------------------------------------------------------
+
+
+def members(
+    request: Request, dialect: str, policy: Policy, lesson: Lesson
+) -> dict[str, bytes | None]:
+    """Top-level members to set or to remove."""
+    stateless = dialect == "responses" and (policy.stateless or bool(lesson.unstored))
+    if not (stateless or lesson.drops or lesson.all_turns):
+        return {}
+    top = Top(request.body)
+    made: dict[str, bytes | None] = {name: None for name in lesson.drops if name in top.has}
+    if stateless:
+        must = lesson.unstored or not policy.remembers
+        if top.value("store") is not False and (must or not _wants_state(request, top)):
+            made["store"] = b"false"
+        included = top.value("include") or []
+        if isinstance(included, list) and INCLUDE not in included and not lesson.unsealed:
+            made["include"] = splice.dumps([*included, INCLUDE])
+    asked = top.value("reasoning") if lesson.all_turns else None
+    if lesson.all_turns and not (isinstance(asked, dict) and "context" in asked):
+        made["reasoning"] = top.nested("reasoning", {"context": b'"all_turns"'})
+    return made
+
+
+def _wants_state(request: Request, top: "Top") -> bool:
+    """Whether the client counts on the server's memory."""
+    asked = top.value("store") is True or top.value("conversation") or top.value("background")
+    return bool(asked or request.previous or references(request))
+
+
+class Top:
+    """The top-level members of a body, found once."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.has = splice.members(body)
+
+    def value(self, name: str) -> Any:
+        """What a member says; None where it is not there."""
+        place = self.has.get(name)
+        return splice.loads(self.body[place.value : place.end]) if place else None
+
+    def nested(self, name: str, wanted: Mapping[str, bytes | None]) -> bytes:
+        """An object with some of its members set; made where it is not there."""
+        place = self.has.get(name)
+        raw = self.body[place.value : place.end] if place else b"{}"
+        raw = raw if raw[:1] == b"{" else b"{}"
+        return splice.apply(raw, top_level.edits(raw, splice.members(raw), wanted))
+
+
+def changes(request: Request, dialect: str, policy: Policy, lesson: Lesson) -> tuple[Rewrite, ...]:
+    """Last changes of the finished body."""
+    wanted: list[tuple[str, bool | None, Rewrite]] = [
+        ("chat", lesson.nine, rewrites.nine_characters),
+        ("responses", lesson.nameless, rewrites.nameless),
+        ("responses", lesson.summaries, rewrites.summarised),
+        ("messages", _may_be_switched_off(request, policy), rewrites.unclearing),
+    ]
+    return tuple(made for name, asked, made in wanted if asked and name == dialect)
+
+
+def _may_be_switched_off(request: Request, policy: Policy) -> bool:
+    """Whether it may be us who switch thinking off, in a request that asks to clear it."""
+    off = policy.off is not None and request.thinking is not False
+    return off and b"clear_thinking" in request.body
+
+
+# -- what the conversation wants -----------------------------------------------------------------
+
+DROP_BLOCK = "drop_block"
+"""Noted with a turn: from here on, blocks that do not fit are to be dropped by the provider."""
+CONTROLS = "thinking-binding-controls-2026-08-01"
+
+
+def dropping(exchange: Exchange) -> Terms | None:
+    """Terms on which a provider drops blocks that are bound to another prefix; None: it cannot."""
+    top = Top(exchange.request.body)
+    thinking = top.value("thinking")
+    kind = thinking.get("type") if isinstance(thinking, dict) else "adaptive"
+    if kind not in ("adaptive", "enabled"):
+        return None
+    wanted: dict[str, bytes | None] = {
+        "block_binding": b'{"prefix_mismatch_behavior":"drop_block"}'
+    }
+    if not isinstance(thinking, dict):
+        wanted = {"type": b'"adaptive"', **wanted}
+    terms = exchange.terms
+    return replace(
+        terms,
+        fields={**terms.fields, "thinking": top.nested("thinking", wanted)},
+        headers={**terms.headers, "anthropic-beta": CONTROLS},
+        noted={**terms.noted, DROP_BLOCK: "bound to a different conversation"},
+    )
+
+
+def keep_on(exchange: Exchange) -> None:
+    """What was once needed in this conversation is needed for ever."""
+    if DROP_BLOCK in exchange.restoration.before and DROP_BLOCK not in exchange.terms.noted:
+        terms = dropping(exchange)
+        if terms is not None:
+            exchange.again(terms=terms)
