@@ -210,6 +210,25 @@ def test_a_thought_in_two_chunks_is_one_and_ends_with_its_signature():
     ]
 
 
+def test_a_key_twice_is_no_accident():
+    """The last one counts, as it does for every reader."""
+    chunks = [
+        rec.chunk('{"text":"A","text":"B","thought":true}'),
+        rec.chunk('{"text":"C","thought":true}'),
+        rec.chunk('{"odd":1,"odd":{"a":2},"thoughtSignature":"s"}'),
+        rec.chunk('{"functionCall":{},"functionCall":{"name":"f","args":{"a":1}}}', finish="STOP"),
+    ]
+    told = [show(h) for h in play(reader(), [rec.sse(*chunks).encode()])]
+    assert told[3:-1] == [
+        ("think", "part", '{"text":"BC","thought":true}'),
+        ("think", "signature", '"s"'),
+        ("blob", "odd", '{"odd":{"a":2}}'),
+        ("call", "f", '{"a": 1}', ""),
+    ]
+    twice = rec.chunk(rec.said("A"), finish="STOP")[:-1] + ',"responseId":"x"}'
+    assert show(play(reader(), [twice.encode()])[1]) == ("text", "A")
+
+
 def test_a_thought_knows_where_it_was_made_and_what_seals_it():
     told = play(reader(), [rec.read("gemini-parallel.sse")])
     summary, signature = [h.thought for h in told if isinstance(h, Reasoning)]

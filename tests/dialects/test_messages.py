@@ -272,6 +272,26 @@ def test_a_key_twice_is_no_accident(block):
     assert json.loads(thought.raw)["thinking"] == json.loads(block)["thinking"] + "x"
 
 
+def test_half_an_emoji_in_a_field_that_nobody_knows_stays():
+    block = '{"type":"thinking","thinking":"","odd":"\\ud83d","signature":"s"}'
+    body = rec.opened(0, block) + rec.grown(0, "thinking_delta", "thinking", "x") + rec.closed(0)
+    told = play(reader(), [(body + rec.ended("end_turn")).encode()])
+    assert show(told[-2]) == ("think", "block", block.replace('"thinking":""', '"thinking":"x"'))
+
+
+def test_a_summary_of_what_went_before_is_kept():
+    block = '{"type":"compaction","content":null,"odd":1}'
+    body = rec.opened(0, block) + rec.grown(0, "compaction_delta", "content", "We ", "did.")
+    told = play(reader(), [(body + rec.ended("end_turn")).encode()])
+    assert show(told[-2]) == ("blob", "compaction", block.replace("null", '"We did."'))
+
+
+def test_a_whole_body_with_a_key_twice():
+    body = f'{{"content":[],"content":[{rec.OMITTED}],"stop_reason":"end_turn"}}'
+    told = play(reader("x.json"), [body.encode()])
+    assert show(told[0]) == OMITTED
+
+
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("depth", [50, 940, 980, 2000])
 def test_depth_is_no_trap(stream, depth):
