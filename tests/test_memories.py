@@ -2,7 +2,7 @@ import pytest
 
 from thoughtline import keys
 from thoughtline.events import Outcome
-from thoughtline.memories import Memory, remember, words
+from thoughtline.memories import Memory, readable, remember, words
 from thoughtline.parts import Call, Carrier, Origin, Text, Thought
 from thoughtline.turns import Turn
 
@@ -45,8 +45,16 @@ def test_a_memory_says_where_the_turn_stands_and_how_it_ended():
         hints=("h",),
         skipped={"k": "why"},
         quarantined=frozenset({0}),
+        chars=2,
         names=made.names,
     )
+
+
+def test_characters_are_counted_as_people_read_them():
+    plain = Thought(carrier=Carrier.REASONING_CONTENT, raw='"h\\n"', text="h\n")
+    assert readable([plain]) == "h\n"
+    assert readable([plain, SEALED]) == "h\n\n\n{}"
+    assert readable([]) == ""
 
 
 def test_a_turn_is_filed_under_everything_it_may_be_asked_for_by():

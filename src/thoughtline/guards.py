@@ -56,6 +56,8 @@ def sendable(
             reason = f"turn {memory.outcome.value}"
         elif position in memory.quarantined:
             reason = "quarantined"
+        elif thought.forgotten:
+            reason = "forgotten"
         elif bare or (place.kind == "end" and thought.carrier in STANDING):
             reason = "dangling"
         elif field := guard(thought.origin, target, sealed=thought.sealed):

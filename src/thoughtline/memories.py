@@ -7,6 +7,8 @@ the proof that a thought of another turn does not belong here.
 The rooms above are `stores` (which file memories) and `replay` (which chooses among them).
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from thoughtline import keys as k
@@ -31,6 +33,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     hints: tuple[str, ...] = ()  # digests of session ids the client sent along
     skipped: dict[str, str] = {}  # what the request went out without: chain key → why (sticky)
     quarantined: frozenset[int] = frozenset()  # positions among the thoughts
+    chars: int = 0  # of the thoughts, as people read them
     names: tuple[bytes, ...] = ()  # look-up keys, strongest first
 
 
@@ -38,6 +41,11 @@ def words(turn: Turn) -> str:
     """Digest of an output's text; empty when it has none."""
     text = k.spoken("".join(p.text for p in turn.output if isinstance(p, Text)))
     return k.seal(text) if text else ""
+
+
+def readable(thoughts: Iterable[Thought]) -> str:
+    """What people see of thoughts: their text, or what is there of one that is sealed."""
+    return "\n\n".join(thought.text or thought.raw for thought in thoughts)
 
 
 def remember(
@@ -71,5 +79,6 @@ def remember(
         hints=hints,
         skipped=skipped or {},
         quarantined=turn.quarantined,
+        chars=len(readable(turn.thoughts)),
         names=tuple(dict.fromkeys(names)),
     )

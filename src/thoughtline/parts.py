@@ -78,6 +78,7 @@ class Thought(Struct, frozen=True, kw_only=True, tag="thought", omit_defaults=Tr
     origin: Origin | None = None  # None: echoed by a client, provenance unknown
     timing: Timing | None = None
     prefix: str = ""  # digest of everything before it, for providers that bind to that
+    forgotten: bool = False  # erased on request: raw is `null`, and it is never sent again
 
     @property
     def sealed(self) -> bool:

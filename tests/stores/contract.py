@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from stores.samples import (
     ORIGIN,
@@ -16,8 +17,20 @@ from stores.samples import (
     watching,
 )
 from thoughtline.errors import Conflict, StoreError, Unavailable
+from thoughtline.events import Reasoning, draft
 from thoughtline.memories import Memory
-from thoughtline.stores.base import CANDIDATES, Batch, Stats, Summary, Tally
+from thoughtline.parts import Carrier, Timing
+from thoughtline.sessions import Session
+from thoughtline.stores.base import (
+    CANDIDATES,
+    EVERYTHING,
+    Batch,
+    Entry,
+    Filter,
+    Stats,
+    Summary,
+    Tally,
+)
 
 A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 
@@ -359,7 +372,7 @@ class Retaining(StoreContract):
         assert await store.purge(session="s") == 0
         assert await store.read("s") == []
         assert [m.session for m in (await store.find("T", [A]))[A]] == ["z"]
-        assert (await store.stats()).thoughts == 1
+        assert (await store.stats()).entries == 1
         await store.append(notes("s", expect=-1, tenant="somebody else"))
 
     async def test_purge_by_tenant_and_age(self, store, clock):
@@ -417,24 +430,200 @@ class Counting(StoreContract):
         assert await store.stats() == Stats()
 
     async def test_what_is_held(self, store):
-        await store.append(turn("s", "t1", '"one"', '"two"', at=3.0))
-        await store.append(turn("s", "t2", '"3"', at=2.0))
-        other = thought('"four"')
+        await store.append(turn("s", "t1", '"one"', '"two"', at=3.0, calls=("a", "b"), chars=6))
+        await store.append(turn("s", "t2", '"3"', at=2.0, chars=1))
         await store.append(turn("z", "t3", tenant="B", at=9.0))
         assert await store.stats() == Stats(
             sessions=2,
             events=9,
             turns=3,
-            thoughts=3,
-            chars=13,
             oldest=2.0,
             newest=9.0,
+            entries=3,
+            chars=13,
+            oldest_entry=2.0,
+            newest_entry=3.0,
             by_provider={"deepseek": Tally(entries=3, chars=13)},
             by_model={"v4": Tally(entries=3, chars=13)},
         )
-        assert other.origin == ORIGIN
+        assert (await store.stats(tenant="T")).entries == 3
+        assert (await store.stats(tenant="B")).entries == 0
         assert (await store.stats(tenant="B")).turns == 1
         assert await store.stats(tenant="nobody") == Stats()
+
+
+def elsewhere(provider, model):
+    return {"origin": replace(ORIGIN, provider=provider, model=model)}
+
+
+async def ids(store, which=EVERYTHING, **page):
+    return [(e.turn, e.call) for e in await store.entries(which, **page)]
+
+
+class Listing(StoreContract):
+    async def test_an_empty_store_has_no_entries(self, store):
+        assert await store.entries() == []
+
+    async def test_an_entry_for_each_turn_and_call(self, store, clock):
+        await store.append(turn("s", "plain", '"hm"', at=2.5, chars=2))
+        await store.append(turn("s", "thoughtless", calls=("c0",)))
+        clock.now += 3
+        await store.append(turn("s", "calls", '"hm"', calls=("c1", "c2"), tenant="T"))
+        entries = await store.entries()
+        assert [(e.turn, e.call) for e in entries] == [
+            ("calls", "c1"),
+            ("calls", "c2"),
+            ("plain", ""),
+        ]
+        assert entries[-1] == Entry(
+            position=entries[-1].position,
+            tenant="T",
+            session="s",
+            turn="plain",
+            provider="deepseek",
+            model="v4",
+            chars=2,
+            at=2.5,
+            touched=1003.0,
+        )
+
+    async def test_thoughts_come_when_asked_for(self, store):
+        await store.append(turn("s", "t1", '"one"', '"two"', calls=("c1", "c2")))
+        await store.append(turn("s", "t2", '"three"'))
+        entries = await store.entries(thoughts=True)
+        assert [[t.raw for t in e.thoughts] for e in entries] == [
+            ['"three"'],
+            ['"one"', '"two"'],
+            ['"one"', '"two"'],
+        ]
+
+    async def test_filters(self, store):
+        await store.append(turn("s", "t1", '"a"', calls=("x", "y")))
+        await store.append(turn("s", "t2", '"b"', calls=("x",), **elsewhere("kimi", "k3")))
+        await store.append(turn("z", "t3", '"c"', tenant="B", **elsewhere("kimi", "k2")))
+        assert await ids(store, Filter(provider="deepseek")) == [("t1", "x"), ("t1", "y")]
+        assert await ids(store, Filter(provider="kimi")) == [("t3", ""), ("t2", "x")]
+        assert await ids(store, Filter(model="k2")) == [("t3", "")]
+        assert await ids(store, Filter(call="x")) == [("t2", "x"), ("t1", "x")]
+        assert await ids(store, Filter(call="x", provider="kimi")) == [("t2", "x")]
+        assert await ids(store, Filter(tenant="B")) == [("t3", "")]
+        for nobody in (
+            Filter(provider="no"),
+            Filter(model="%"),
+            Filter(tenant=""),
+            Filter(call=""),
+        ):
+            assert await ids(store, nobody) == []
+
+    async def test_the_model_is_the_one_that_was_asked_for(self, store):
+        origin = replace(ORIGIN, model="v4-2026", asked="v4")
+        await store.append(turn("s", "t1", '"a"', origin=origin))
+        assert await ids(store, Filter(model="v4")) == [("t1", "")]
+        assert set((await store.stats()).by_model) == {"v4"}
+
+    async def test_pages(self, store):
+        for n in range(5):
+            await store.append(turn("s", f"t{n}", '"a"', calls=tuple("abc"[: n % 4])))
+        everything = await ids(store)
+        assert len(everything) == 8
+        for limit in (1, 2, 3, 7):
+            seen, after = [], None
+            while page := await store.entries(limit=limit, after=after):
+                assert len(page) <= limit
+                seen += [(e.turn, e.call) for e in page]
+                after = page[-1].position
+            assert seen == everything
+        assert await ids(store, offset=3, limit=2) == everything[3:5]
+        assert await ids(store, offset=99) == []
+        assert await ids(store, limit=0) == []
+
+    async def test_a_turn_that_is_filed_again_is_listed_once(self, store):
+        await store.append(turn("s", "t1", '"a"', names=[A]))
+        await store.append(turn("s", "t2", '"b"'))
+        again = Memory(session="s", turn="t1", outline="tx", names=(A,))
+        await store.append(Batch(session="s", tenant="T", drafts=(), memories=(again,)))
+        assert await ids(store) == [("t1", ""), ("t2", "")]
+
+    async def test_purged_sessions_are_not_listed(self, store):
+        await store.append(turn("s", "t1", '"a"'))
+        await store.append(turn("z", "t2", '"b"'))
+        await store.purge(session="s")
+        assert await ids(store) == [("t2", "")]
+
+
+class Forgetting(StoreContract):
+    async def test_what_is_forgotten_is_not_found_nor_read(self, store):
+        timing = Timing(opened=5, closed=9)
+        made = thought('"secret"', text="secret", id="rs_1", seals=("ab" * 16,), timing=timing)
+        events = (draft(Reasoning(thought=made), id="e", parent="t1", at=1.0),)
+        await store.append(turn("s", "t1", '"secret"', names=[A], drafts=events))
+        await store.append(turn("s", "t2", '"kept"', names=[B]))
+        before = await store.read("s")
+        assert await store.forget(Filter(provider="deepseek", model="v4", tenant="T")) == 2
+        assert await store.find("T", [A, B]) == {}
+        assert await store.entries() == []
+        after = await store.read("s")
+        assert [(e.seq, e.id, e.type, e.at) for e in after] == [
+            (e.seq, e.id, e.type, e.at) for e in before
+        ]
+        assert not [e for e in after if "secret" in e.data or "kept" in e.data]
+        left = [e.body().thought for e in after if e.type == "reasoning"]
+        assert [t.raw for t in left] == ["null"] * 3
+        assert all(t.forgotten and not t.seals and not t.id and t.origin == ORIGIN for t in left)
+        assert left[1].timing == timing
+
+    async def test_the_log_still_folds(self, store):
+        await store.append(turn("s", "t1", '"secret"', names=[A]))
+        await store.forget(EVERYTHING)
+        await store.append(turn("s", "t2", '"new"', names=[A]))
+        session = Session("s").extend(await store.read("s"))
+        assert [[t.raw for t in turn.thoughts] for turn in session.turns] == [["null"], ['"new"']]
+        assert [m.turn for m in (await store.find("T", [A]))[A]] == ["t2"]
+
+    async def test_only_what_is_meant(self, store):
+        await store.append(turn("s", "t1", '"a"', names=[A], calls=("x", "y")))
+        await store.append(turn("s", "t2", '"b"', names=[B], **elsewhere("kimi", "k3")))
+        await store.append(turn("z", "t3", '"c"', names=[A], tenant="B", calls=("z",)))
+        assert await store.forget(Filter(provider="nobody")) == 0
+        assert await store.forget(Filter(call="y")) == 2  # a turn is forgotten with all its calls
+        assert await ids(store) == [("t3", "z"), ("t2", "")]
+        assert await store.forget(Filter(model="k3")) == 1
+        assert await store.forget(Filter(tenant="B")) == 1
+        assert await store.find("B", [A]) == {}
+        assert (await store.stats()).entries == 0
+
+    async def test_everything(self, store):
+        for n in range(150):
+            await store.append(turn(f"s{n % 7}", f"t{n}", '"x"', names=[n.to_bytes(16, "big"), A]))
+        assert await store.forget(EVERYTHING) == 150
+        assert await store.forget(EVERYTHING) == 0
+        assert await store.find("T", [A]) == {}
+        stats = await store.stats()
+        assert (stats.entries, stats.chars, stats.by_provider, stats.sessions) == (0, 0, {}, 7)
+
+    async def test_turns_without_thoughts_stay_known(self, store):
+        await store.append(turn("s", "t1", names=[A]))
+        assert await store.forget(EVERYTHING) == 0
+        assert set(await store.find("T", [A])) == {A}
+
+    async def test_thoughts_that_cannot_be_read_are_blanked_too(self, store):
+        newer = plain(type="reasoning", parent="t1", version=99, data='{"thought": "secret"}')
+        await store.append(turn("s", "t1", '"a"', names=[A], drafts=(newer,)))
+        assert await store.forget(EVERYTHING) == 1
+        last = (await store.read("s"))[-1]
+        assert "secret" not in last.data
+        assert last.body().thought.carrier is Carrier.REASONING_CONTENT
+
+    async def test_what_is_being_written_is_forgotten_too(self, store):
+        writing = [
+            asyncio.create_task(store.append(turn("s", f"t{n}", '"x"', names=[A])))
+            for n in range(9)
+        ]
+        await asyncio.sleep(0)
+        forgotten = await store.forget(EVERYTHING)
+        await asyncio.gather(*writing)
+        assert forgotten == 9
+        assert await store.find("T", [A]) == {}
 
 
 class Watching(StoreContract):
@@ -512,6 +701,8 @@ class Closing(StoreContract):
             store.sessions(),
             store.stats(),
             store.purge(session="s"),
+            store.entries(),
+            store.forget(EVERYTHING),
             anext(store.watch("s")),
             anext(store.watch()),
         ):
@@ -572,7 +763,9 @@ class Keeping(StoreContract):
             await other.close()
 
 
-class Contract(Appending, Reading, Finding, Retaining, Counting, Watching, Closing):
+class Contract(
+    Appending, Reading, Finding, Retaining, Counting, Listing, Forgetting, Watching, Closing
+):
     """All that every store must do."""
 
 

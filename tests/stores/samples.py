@@ -71,16 +71,16 @@ def turn(session, id, *raws, tenant="T", names=(), at=1.5, drafts=(), **fields):
         draft(TurnEnded(outcome=Outcome.COMPLETED), id=f"{id}.end", parent=id, at=at),
         *drafts,
     ]
-    memory = Memory(
-        session=session,
-        turn=id,
-        origin=ORIGIN,
-        at=at,
-        outline="t" * len(raws) + "x",
-        thoughts=thoughts,
-        names=tuple(names),
-        **fields,
-    )
+    given = {
+        "session": session,
+        "turn": id,
+        "origin": ORIGIN,
+        "at": at,
+        "outline": "t" * len(raws) + "x",
+        "thoughts": thoughts,
+        "names": tuple(names),
+    }
+    memory = Memory(**given | fields)
     return Batch(session=session, tenant=tenant, drafts=tuple(events), memories=(memory,))
 
 

@@ -3,10 +3,12 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from stores.contract import Contract
 from stores.samples import StillClock, refusal, turn
 from thoughtline.errors import Unavailable
+from thoughtline.stores.base import Filter
 from thoughtline.stores.hot import HotStore
 from thoughtline.stores.memory import MemoryStore
 
@@ -103,7 +105,7 @@ async def test_oldest_out_first_and_hits_promoted(fragile):
     assert len(fragile.asked) == asked
     await hot.find("T", [names[1]])
     assert len(fragile.asked) == asked + 1
-    assert hot.entries <= 2
+    assert hot.remembered <= 2
 
 
 async def test_bytes_are_bounded(fragile):
@@ -112,7 +114,7 @@ async def test_bytes_are_bounded(fragile):
         name = bytes([number]) * 16
         await hot.append(turn("s", f"t{number}", names=(name,)))
         await hot.find("T", [name])
-    assert hot.entries < 7
+    assert hot.remembered < 7
 
 
 async def test_a_quarantine_reaches_memory(fragile):
@@ -185,3 +187,104 @@ async def test_counts(fragile):
     await hot.append(turn("s", "t1", names=(A,)))
     await hot.find("T", [A, B])
     assert (hot.counts.hits, hot.counts.misses) == (1, 1)
+
+
+async def test_what_waits_is_forgotten_too(fragile):
+    hot = HotStore(fragile, retry=60)
+    fragile.down = True
+    for number, name in enumerate((A, B)):
+        with pytest.raises(Unavailable):
+            await hot.append(
+                turn("s", f"t{number}", '"secret"', names=(name,), calls=(f"c{number}",))
+            )
+    assert await hot.forget(Filter(call="c0")) == 1
+    found = await hot.find("T", [A, B])
+    assert set(found) == {B}
+    fragile.down = False
+    await hot.close()
+    fragile._closed = False
+    events = await fragile.read("s")
+    assert [e.seq for e in events] == list(range(len(events)))
+    assert sum("secret" in e.data for e in events) == 1
+    assert [e.turn for e in await fragile.entries()] == ["t1"]
+
+
+async def test_a_purged_tenants_waiting_turns_are_let_go(fragile):
+    hot = HotStore(fragile, retry=60)
+    fragile.down = True
+    for tenant in ("T", "U"):
+        with pytest.raises(Unavailable):
+            await hot.append(turn(f"s{tenant}", f"t{tenant}", '"x"', names=(A,), tenant=tenant))
+    await hot.purge(tenant="T")
+    assert hot.backlog == 1
+    assert not await hot.find("T", [A])
+    fragile.down = False
+    await hot.close()
+    assert fragile.written == ["tU"]
+
+
+class Recorder:
+    def __init__(self):
+        self.commits = []
+        self.lost = []
+
+    def committed(self, seconds):
+        self.commits.append(seconds)
+
+    def dropped(self, batch, why):
+        self.lost.append((batch.session, why))
+
+
+async def test_a_watcher_hears_of_commits_and_losses(fragile):
+    watcher = Recorder()
+    hot = HotStore(fragile, backlog=1, retry=60, watcher=watcher)
+    await hot.append(turn("s", "t0"))
+    assert len(watcher.commits) == 1
+    assert 0 <= watcher.commits[0] < 5
+    fragile.down = True
+    for number in range(2):
+        with pytest.raises(Unavailable):
+            await hot.append(turn(f"s{number}", f"t{number}"))
+    assert watcher.lost == [("s0", "too many turns wait for the store: the disk is gone")]
+    await hot.close()
+
+
+async def test_giving_up_the_one_that_is_being_written_loses_no_other(fragile):
+    hot = HotStore(fragile, backlog=1, retry=0.001)
+    fragile.down = True
+    with pytest.raises(Unavailable):
+        await hot.append(turn("s", "t0"))
+    gate = asyncio.Event()
+    slow = fragile.append
+
+    async def append(batch):
+        await gate.wait()
+        return await slow(batch)
+
+    fragile.down, fragile.append = False, append
+    await asyncio.sleep(0.02)  # t0 is being written
+    with pytest.raises(Unavailable):
+        await hot.append(turn("s", "t1"))
+    gate.set()
+    while hot.backlog:
+        await asyncio.sleep(0.01)
+    assert fragile.written == ["t0", "t1"]
+    await hot.close()
+
+
+async def test_trouble_ends_when_the_store_answers_again(fragile):
+    hot = HotStore(fragile)
+    fragile.down = True
+    with pytest.raises(Unavailable):
+        await hot.find("T", [A])
+    assert hot.trouble
+    fragile.down = False
+    await hot.find("T", [A])
+    assert not hot.trouble
+
+
+async def test_what_is_sifted_out_is_neither_written_nor_found(fragile):
+    hot = HotStore(fragile, sift=lambda batch: replace(batch, memories=()))
+    await hot.append(turn("s", "t0", '"hm"', names=(A,)))
+    assert not await hot.find("T", [A])
+    assert await fragile.read("s")

@@ -7,11 +7,12 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
 
 from stores.samples import StillClock, fork, notes, plain, refusal, turn
 from thoughtline.errors import StoreError
 from thoughtline.memories import Memory
-from thoughtline.stores.base import Batch
+from thoughtline.stores.base import Batch, Filter
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
 
@@ -28,6 +29,14 @@ positions = st.lists(st.integers(0, 3), max_size=2).map(tuple)
 raws = st.lists(st.sampled_from(['"a"', '"ä🙂"', '{"x": 1.0}', "[ ]"]), max_size=3)
 expected = st.none() | st.integers(-1, 6)
 times = st.sampled_from([0.25, 2.0, 1e9])
+calls = st.lists(st.sampled_from(["c0", "c1", ""]), max_size=3).map(tuple)
+filters = st.builds(
+    Filter,
+    tenant=st.none() | tenants,
+    provider=st.sampled_from([None, "deepseek", "kimi"]),
+    model=st.sampled_from([None, "v4", ""]),
+    call=st.sampled_from([None, "c0", "c1", ""]),
+)
 
 
 class Stores(RuleBasedStateMachine):
@@ -70,9 +79,10 @@ class Stores(RuleBasedStateMachine):
         batch = Batch(session=home[0], tenant=home[1], drafts=drafts, expect=expect)
         self.both(lambda store: store.append(batch))
 
-    @rule(home=homes, id=turns, raws=raws, names=names, at=times)
-    def append_turn(self, home, id, raws, names, at):
-        batch = turn(home[0], id, *raws, tenant=home[1], names=names, at=at)
+    @rule(home=homes, id=turns, raws=raws, names=names, at=times, calls=calls)
+    def append_turn(self, home, id, raws, names, at, calls):
+        facts = {"calls": calls, "chars": len(raws)}
+        batch = turn(home[0], id, *raws, tenant=home[1], names=names, at=at, **facts)
         self.both(lambda store: store.append(batch))
 
     @rule(home=homes, id=turns, names=names)
@@ -137,6 +147,20 @@ class Stores(RuleBasedStateMachine):
     def list_sessions(self, tenant, limit, back):
         before = None if back is None else self.clock.now - back
         self.both(lambda store: store.sessions(tenant=tenant, limit=limit, before=before))
+
+    @rule(which=filters, limit=st.integers(0, 6), offset=st.integers(0, 2), thoughts=st.booleans())
+    def list_entries(self, which, limit, offset, thoughts):
+        async def go(store):
+            page = {"limit": limit, "thoughts": thoughts}
+            first = await store.entries(which, offset=offset, **page)
+            more = await store.entries(which, after=first[-1].position, **page) if first else []
+            return [replace(entry, position=(0, 0)) for entry in first + more]
+
+        self.both(go)
+
+    @rule(which=filters)
+    def forget(self, which):
+        self.both(lambda store: store.forget(which))
 
     @rule(tenant=tenants)
     def count(self, tenant):

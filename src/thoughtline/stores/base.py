@@ -14,8 +14,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from thoughtline.events import Draft, Event
+from thoughtline.events import Draft, Event, Outcome
 from thoughtline.memories import Memory
+from thoughtline.parts import Thought
 
 CANDIDATES = 32
 """How many memories `find` gives for one name. A short answer ("Done.") is filed under the same
@@ -45,10 +46,12 @@ class Stats(Struct, frozen=True, kw_only=True):
     sessions: int = 0
     events: int = 0
     turns: int = 0
-    thoughts: int = 0
-    chars: int = 0  # of the thoughts, as stored
     oldest: float | None = None  # time of the first event, and of the last
     newest: float | None = None
+    entries: int = 0  # as `entries` would list them
+    chars: int = 0  # of their thoughts, as people read them
+    oldest_entry: float | None = None
+    newest_entry: float | None = None
     by_provider: dict[str, Tally] = {}
     by_model: dict[str, Tally] = {}
 
@@ -61,6 +64,35 @@ class Summary(Struct, frozen=True, kw_only=True):
     created: float
     touched: float
     events: int
+
+
+class Filter(Struct, frozen=True, kw_only=True):
+    """Which entries are meant; what is None does not matter."""
+
+    tenant: str | None = None
+    provider: str | None = None
+    model: str | None = None  # as asked for
+    call: str | None = None  # the id of a tool call
+
+
+EVERYTHING = Filter()
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One remembered turn with thoughts, under one of its tool calls (or under none)."""
+
+    position: tuple[int, int]  # where the next page goes on
+    tenant: str
+    session: str
+    turn: str
+    call: str = ""
+    provider: str = ""
+    model: str = ""
+    outcome: Outcome = Outcome.COMPLETED
+    chars: int = 0
+    at: float = 0.0
+    touched: float = 0.0  # when its session was last used
+    thoughts: tuple[Thought, ...] = ()  # only where they were asked for
 
 
 class Store(Protocol):
@@ -108,6 +140,27 @@ class Store(Protocol):
         """Delete whole sessions that match every condition given; returns how many.
 
         With no condition nothing is deleted. A session stays while a fork refers to it.
+        """
+
+    async def entries(
+        self,
+        which: Filter = EVERYTHING,
+        *,
+        limit: int = 50,
+        after: tuple[int, int] | None = None,
+        offset: int = 0,
+        thoughts: bool = False,
+    ) -> list[Entry]:
+        """What can be found again, the last filed first; `after` is the position of an entry.
+
+        A turn with several tool calls has an entry for each, a turn without any has one.
+        """
+
+    async def forget(self, which: Filter) -> int:
+        """Forget the turns of these entries; returns how many entries that were.
+
+        Their memories and names are deleted and their thoughts are erased from the log, where
+        the events stay: same number, same type, nothing in them to be sent or read.
         """
 
     async def stats(self, *, tenant: str | None = None) -> Stats:

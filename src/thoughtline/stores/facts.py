@@ -1,8 +1,9 @@
 """What a store has to know of a batch beyond its bytes: the same for every store.
 
 Pure functions and one counter: whether a batch may be written, how its drafts become events, how
-much they weigh in the statistics, which other thing an event is about, and how a memory gets its
-thoughts back from the log. No I/O, no layout: each store keeps these facts in its own way.
+much they weigh in the statistics, which other thing an event is about, how a memory gets its
+thoughts back from the log, which entries it makes, and what is left of a thought that is to be
+forgotten. No I/O, no layout: each store keeps these facts in its own way.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from thoughtline.errors import Conflict, StoreError, Unreadable
-from thoughtline.events import Draft, Event, Reasoning, decode
+from thoughtline.events import VERSIONS, Draft, Event, Reasoning, decode
 from thoughtline.memories import Memory
-from thoughtline.parts import Thought
-from thoughtline.stores.base import Batch, Stats, Tally
+from thoughtline.parts import Carrier, Thought
+from thoughtline.stores.base import Batch, Entry, Filter, Stats, Tally
 
 SEPARATOR = "\x1e"
 """Never part of a JSON text (control characters are escaped there), so stores may use it."""
@@ -125,16 +126,31 @@ def recall(
     return msgspec.structs.replace(memory, thoughts=tuple(thoughts), quarantined=quarantined)
 
 
+def forgotten(batch: Batch, which: Filter) -> tuple[Batch, int]:
+    """A batch without the memories that are meant, their thoughts blank, and how many entries."""
+    doomed = [memory for memory in batch.memories if matches(which, batch.tenant, memory)]
+    turns = {memory.turn for memory in doomed}
+    drafts: list[Draft] = []
+    for draft in batch.drafts:
+        if draft.type == "reasoning" and draft.parent in turns:
+            version, data = blank(draft.version, draft.data)
+            drafts.append(msgspec.structs.replace(draft, version=version, data=data))
+        else:
+            drafts.append(draft)
+    memories = tuple(memory for memory in batch.memories if memory.turn not in turns)
+    kept = msgspec.structs.replace(batch, drafts=tuple(drafts), memories=memories)
+    return kept, sum(filing(memory).entries for memory in doomed)
+
+
 class Weight:
     """What some events add to the statistics of their session."""
 
-    __slots__ = ("newest", "oldest", "tallies", "turns")
+    __slots__ = ("newest", "oldest", "turns")
 
     def __init__(self) -> None:
         self.turns = 0
         self.oldest: float | None = None
         self.newest: float | None = None
-        self.tallies: dict[tuple[str, str], tuple[int, int]] = {}  # provider, model → count, chars
 
     def add(self, drafts: Iterable[Draft]) -> None:
         """Count these too."""
@@ -143,23 +159,80 @@ class Weight:
             self.newest = draft.at if self.newest is None else max(self.newest, draft.at)
             if draft.type == "turn_started":
                 self.turns += 1
-            elif draft.type == "reasoning":
-                self._think(thought(draft.version, draft.data))
-
-    def _think(self, found: Thought | None) -> None:
-        origin = found.origin if found else None
-        key = (origin.provider, origin.model) if origin else ("", "")
-        entries, chars = self.tallies.get(key, (0, 0))
-        self.tallies[key] = (entries + 1, chars + (len(found.raw) if found else 0))
 
 
-def by(rows: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
-    """Counts and characters summed up by name."""
-    sums: dict[str, Tally] = {}
-    for name, entries, chars in rows:
-        have = sums.get(name, Tally())
-        sums[name] = Tally(entries=have.entries + entries, chars=have.chars + chars)
-    return sums
+class Filing(Struct, frozen=True, gc=False):
+    """What of a memory the statistics and filters look at."""
+
+    provider: str
+    model: str
+    entries: int  # one for each tool call, or one; none without a thought
+    chars: int
+    first: float  # when it was filed, the first and the last of them where these are sums
+    last: float
+
+
+def filing(memory: Memory) -> Filing:
+    """The facts under which a memory is counted and filtered."""
+    origin = memory.origin
+    entries = max(1, len(memory.calls)) if "t" in memory.outline else 0
+    model = origin.asked or origin.model
+    return Filing(origin.provider, model, entries, memory.chars * entries, memory.at, memory.at)
+
+
+def matches(which: Filter, tenant: str, memory: Memory) -> bool:
+    """Whether a filter means the entries of this memory."""
+    found = filing(memory)
+    return (
+        found.entries > 0
+        and which.tenant in {None, tenant}
+        and which.provider in {None, found.provider}
+        and which.model in {None, found.model}
+        and (which.call is None or which.call in memory.calls)
+    )
+
+
+def entry(
+    memory: Memory,
+    position: tuple[int, int],
+    call: str,
+    *,
+    tenant: str,
+    touched: float,
+    thoughts: tuple[Thought, ...] = (),
+) -> Entry:
+    """A memory as it is listed, under one of its calls."""
+    found = filing(memory)
+    return Entry(
+        position=position,
+        tenant=tenant,
+        session=memory.session,
+        turn=memory.turn,
+        call=call,
+        provider=found.provider,
+        model=found.model,
+        outcome=memory.outcome,
+        chars=memory.chars,
+        at=memory.at,
+        touched=touched,
+        thoughts=thoughts,
+    )
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def blank(version: int, data: str) -> tuple[int, str]:
+    """What is left of a reasoning event's data, and its version: when and where, but not what."""
+    found = thought(version, data)
+    left = Thought(
+        carrier=found.carrier if found else Carrier.REASONING_CONTENT,
+        raw="null",
+        origin=found.origin if found else None,
+        timing=found.timing if found else None,
+        forgotten=True,
+    )
+    return VERSIONS["reasoning"], _encode(Reasoning(thought=left)).decode()
 
 
 def stats(
@@ -168,17 +241,29 @@ def stats(
     events: int,
     turns: int,
     span: tuple[float | None, float | None],
-    tallies: Sequence[tuple[str, str, int, int]],
+    filings: Iterable[Filing],
 ) -> Stats:
-    """The statistics from their parts; a tally is provider, model, thoughts, characters."""
+    """The statistics from their parts; filings may be sums of several."""
+    held = [filing for filing in filings if filing.entries]
     return Stats(
         sessions=sessions,
         events=events,
         turns=turns,
-        thoughts=sum(t[2] for t in tallies),
-        chars=sum(t[3] for t in tallies),
         oldest=span[0],
         newest=span[1],
-        by_provider=by((provider, n, chars) for provider, _, n, chars in tallies),
-        by_model=by((model, n, chars) for _, model, n, chars in tallies),
+        entries=sum(filing.entries for filing in held),
+        chars=sum(filing.chars for filing in held),
+        oldest_entry=min((filing.first for filing in held), default=None),
+        newest_entry=max((filing.last for filing in held), default=None),
+        by_provider=_by((filing.provider, filing) for filing in held),
+        by_model=_by((filing.model, filing) for filing in held),
     )
+
+
+def _by(filings: Iterable[tuple[str, Filing]]) -> dict[str, Tally]:
+    """Counts and characters summed up by name."""
+    sums: dict[str, Tally] = {}
+    for name, filing in filings:
+        have = sums.get(name, Tally())
+        sums[name] = Tally(entries=have.entries + filing.entries, chars=have.chars + filing.chars)
+    return sums

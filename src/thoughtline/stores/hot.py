@@ -10,30 +10,36 @@ answers of others may be missing here, so every look-up asks the store.
 
 import asyncio
 import contextlib
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
 from thoughtline.errors import StoreError, Unavailable
 from thoughtline.events import Event
 from thoughtline.memories import Memory
-from thoughtline.stores.base import Batch, Stats, Store, Summary
-
-Key = tuple[str, bytes]
-OVERHEAD = 512
-"""Bytes that a memory costs beside its thoughts."""
+from thoughtline.stores import facts
+from thoughtline.stores.answers import Answers, Key
+from thoughtline.stores.base import Batch, Filter, Store
+from thoughtline.stores.through import Through
 
 
 class Counts(Struct):
-    """How look-ups went, since the start or the last reset."""
+    """How look-ups went, since the start."""
 
     hits: int = 0  # names answered with something
     misses: int = 0  # names answered with nothing
-    replays: int = 0  # thoughts that went back
 
 
-class HotStore:
+class Watcher(Protocol):
+    """Who wants to know how writing goes."""
+
+    def committed(self, seconds: float) -> None: ...
+    def dropped(self, batch: Batch, why: str) -> None: ...
+
+
+class HotStore(Through):
     """A store with memory in front of it."""
 
     def __init__(
@@ -45,15 +51,14 @@ class HotStore:
         shared: bool = False,
         backlog: int = 1_000,
         retry: float = 1.0,
+        sift: Callable[[Batch], Batch] | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
-        self.store = store
+        super().__init__(store)
         self.counts = Counts()
         self.trouble = ""  # why the store is not answering, if it is not
-        self._limits = (entries, size)
         self._shared = shared
-        self._known: OrderedDict[Key, tuple[Memory, ...]] = OrderedDict()
-        self._held: dict[str, int] = {}  # turn → how many answers hold it
-        self._size = 0
+        self._known = Answers(entries, size)
         self._fresh: dict[Key, list[Memory]] = {}  # written by us, not committed yet
         self._finding = 0
         self._epoch = 0
@@ -62,6 +67,9 @@ class HotStore:
         self._most = backlog
         self._retry = retry
         self._retrying: asyncio.Task[None] | None = None
+        self._writing: Batch | None = None  # of the backlog
+        self._sift = sift  # what of a batch is written at all
+        self._watcher = watcher
 
     # -- finding ---------------------------------------------------------------------------------
 
@@ -73,10 +81,8 @@ class HotStore:
             known = None if self._shared else self._known.get((tenant, name))
             if known is None:
                 missing.append(name)
-            else:
-                self._known.move_to_end((tenant, name))
-                if known:
-                    found[name] = known
+            elif known:
+                found[name] = known
         if missing:
             found.update(await self._ask(tenant, missing))
         if self._fresh:
@@ -100,50 +106,30 @@ class HotStore:
                 raise
             return {}
         else:
+            if not self._backlog:
+                self.trouble = ""
             if not self._shared and epoch == self._epoch:
                 for name in names:
                     if (tenant, name) not in self._dirty:
-                        self._keep((tenant, name), tuple(answer.get(name, ())))
-                self._evict()
+                        self._known.keep((tenant, name), tuple(answer.get(name, ())))
+                self._known.evict()
             return answer
         finally:
             self._finding -= 1
             if not self._finding:
                 self._dirty.clear()
 
-    def _keep(self, key: Key, memories: tuple[Memory, ...]) -> None:
-        self._drop(key)
-        self._known[key] = memories
-        for memory in memories:
-            count = self._held.get(memory.turn, 0)
-            self._held[memory.turn] = count + 1
-            self._size += 0 if count else _weight(memory)
-
-    def _drop(self, key: Key) -> None:
-        for memory in self._known.pop(key, ()):
-            count = self._held[memory.turn] - 1
-            if count:
-                self._held[memory.turn] = count
-            else:
-                del self._held[memory.turn]
-                self._size -= _weight(memory)
-
-    def _evict(self) -> None:
-        entries, size = self._limits
-        while self._known and (
-            len(self._held) > entries or self._size > size or len(self._known) > entries * 8
-        ):
-            self._drop(next(iter(self._known)))
-
     # -- writing ---------------------------------------------------------------------------------
 
     async def append(self, batch: Batch) -> list[Event]:
         """Findable at once; written when this returns, or waiting when it raises `Unavailable`."""
+        if self._sift is not None:
+            batch = self._sift(batch)
         self._remember(batch)
         try:
             if self._backlog:  # order matters within a session
                 raise Unavailable(self.trouble or "the store is catching up")
-            events = await self.store.append(batch)
+            events = await self._commit(batch)
         except Unavailable as error:
             self._postpone(batch, str(error))
             raise
@@ -151,6 +137,13 @@ class HotStore:
             self._forget(batch)
             raise
         self._forget(batch)
+        return events
+
+    async def _commit(self, batch: Batch) -> list[Event]:
+        began = time.perf_counter()
+        events = await self.store.append(batch)
+        if self._watcher is not None:
+            self._watcher.committed(time.perf_counter() - began)
         return events
 
     def _remember(self, batch: Batch) -> None:
@@ -165,25 +158,30 @@ class HotStore:
 
     def _forget(self, batch: Batch) -> None:
         """It is committed (or never will be): no longer fresh, but part of what is known."""
+        self._unremember(batch)
         for memory in batch.memories:
             for name in memory.names:
                 key = (batch.tenant, name)
                 if self._finding:
                     self._dirty.add(key)
+                if (known := self._known.get(key)) is not None:
+                    self._known.keep(key, tuple(_merged([memory], known)))
+        self._known.evict()
+
+    def _unremember(self, batch: Batch) -> None:
+        for memory in batch.memories:
+            for name in memory.names:
+                key = (batch.tenant, name)
                 left = [m for m in self._fresh.get(key, ()) if m.turn != memory.turn]
                 if left:
                     self._fresh[key] = left
                 else:
                     self._fresh.pop(key, None)
-                if key in self._known:
-                    self._keep(key, tuple(_merged([memory], self._known[key])))
-        self._evict()
 
     def _postpone(self, batch: Batch, trouble: str) -> None:
         self.trouble = trouble
         if len(self._backlog) >= self._most:
-            lost = self._backlog.pop(0)
-            self._forget(lost)
+            self._give_up(self._backlog.pop(0), f"too many turns wait for the store: {trouble}")
         self._backlog.append(batch)
         if self._retrying is None or self._retrying.done():
             self._retrying = asyncio.ensure_future(self._catch_up())
@@ -194,25 +192,35 @@ class HotStore:
             with contextlib.suppress(Unavailable):
                 while self._backlog:
                     await self._write(self._backlog[0])
-                    self._backlog.pop(0)
         self.trouble = ""
 
     async def _write(self, batch: Batch) -> None:
+        self._writing = batch
         try:
-            await self.store.append(batch)
+            await self._commit(batch)
         except Unavailable as error:
             self.trouble = str(error)
             raise
         except StoreError as error:
-            self.trouble = str(error)
+            self._give_up(batch, str(error))
+        else:
+            self._forget(batch)
+        finally:
+            self._writing = None
+        if self._backlog and self._backlog[0] is batch:  # it may have been given up meanwhile
+            del self._backlog[0]
+
+    def _give_up(self, batch: Batch, why: str) -> None:
         self._forget(batch)
+        if self._watcher is not None:
+            self._watcher.dropped(batch, why)
 
     # -- the rest --------------------------------------------------------------------------------
 
     @property
-    def entries(self) -> int:
+    def remembered(self) -> int:
         """Turns in memory."""
-        return len(self._held)
+        return self._known.turns
 
     @property
     def backlog(self) -> int:
@@ -222,25 +230,7 @@ class HotStore:
     def clear(self) -> None:
         """Forget all answers; what is not committed stays findable."""
         self._known.clear()
-        self._held.clear()
-        self._size = 0
         self._epoch += 1  # answers that are on their way are not kept either
-
-    async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
-        """As the store has it."""
-        return await self.store.read(session, after=after, limit=limit)
-
-    def watch(
-        self, session: str | None = None, *, after: int = -1, tenant: str | None = None
-    ) -> AsyncIterator[Event]:
-        """As the store sees it."""
-        return self.store.watch(session, after=after, tenant=tenant)
-
-    async def sessions(
-        self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
-    ) -> list[Summary]:
-        """As the store has them."""
-        return await self.store.sessions(tenant=tenant, limit=limit, before=before)
 
     async def purge(
         self,
@@ -249,16 +239,33 @@ class HotStore:
         tenant: str | None = None,
         untouched_since: float | None = None,
     ) -> int:
-        """Delete, here and there."""
-        gone = await self.store.purge(
-            session=session, tenant=tenant, untouched_since=untouched_since
-        )
+        """Delete, here and there; what still waits is of sessions in use."""
+        if untouched_since is None and (session is not None or tenant is not None):
+            self._let_go(
+                lambda batch: session in {None, batch.session} and tenant in {None, batch.tenant}
+            )
+        gone = await super().purge(session=session, tenant=tenant, untouched_since=untouched_since)
         self.clear()
         return gone
 
-    async def stats(self, *, tenant: str | None = None) -> Stats:
-        """What the store holds."""
-        return await self.store.stats(tenant=tenant)
+    async def forget(self, which: Filter) -> int:
+        """Forget, here and there, and what still waits, too."""
+        forgotten = 0
+        for index, batch in enumerate(self._backlog):
+            kept, entries = facts.forgotten(batch, which)
+            if entries and batch is not self._writing:
+                forgotten += entries
+                self._unremember(batch)
+                self._backlog[index] = kept
+                self._remember(kept)
+        forgotten += await self.store.forget(which)
+        self.clear()
+        return forgotten
+
+    def _let_go(self, doomed: Callable[[Batch], bool]) -> None:
+        for batch in [b for b in self._backlog if b is not self._writing and doomed(b)]:
+            self._backlog.remove(batch)
+            self._unremember(batch)
 
     async def close(self) -> None:
         """One last try for what waits; then let go."""
@@ -274,7 +281,3 @@ class HotStore:
 def _merged(new: Sequence[Memory], old: Sequence[Memory]) -> list[Memory]:
     turns = {memory.turn for memory in new}
     return [*reversed(new), *(memory for memory in old if memory.turn not in turns)]
-
-
-def _weight(memory: Memory) -> int:
-    return OVERHEAD + sum(len(thought.raw) + len(thought.text) for thought in memory.thoughts)

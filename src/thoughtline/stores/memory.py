@@ -6,7 +6,8 @@ event loop, between two awaits, so there is nothing to lock.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import count, islice
 
 import msgspec
 
@@ -15,7 +16,15 @@ from thoughtline.errors import Unavailable
 from thoughtline.events import Event
 from thoughtline.memories import Memory
 from thoughtline.stores import facts
-from thoughtline.stores.base import CANDIDATES, Batch, Stats, Summary
+from thoughtline.stores.base import (
+    CANDIDATES,
+    EVERYTHING,
+    Batch,
+    Entry,
+    Filter,
+    Stats,
+    Summary,
+)
 
 
 class _Shelf:
@@ -50,6 +59,8 @@ class MemoryStore:
         self._names: dict[tuple[str, bytes], dict[tuple[str, str], None]] = {}
         self._reasoning: dict[tuple[str, str], list[Event]] = {}  # (session, turn) → events
         self._about: dict[str, list[Event]] = {}  # turn → refusals, session → forks
+        self._filed: dict[tuple[str, str], int] = {}  # (session, turn) → its number, rising
+        self._numbers = count(1)
         self._ears: set[_Ear] = set()
         self._closed = False
 
@@ -86,14 +97,18 @@ class MemoryStore:
     def _file(self, shelf: _Shelf, memory: Memory) -> None:
         self._unfile(shelf, memory.turn)
         shelf.memories[memory.turn] = msgspec.structs.replace(memory, thoughts=())
+        self._filed[memory.session, memory.turn] = next(self._numbers)
         for name in memory.names:
             self._names.setdefault((shelf.tenant, name), {})[memory.session, memory.turn] = None
 
     def _unfile(self, shelf: _Shelf, turn: str) -> None:
         memory = shelf.memories.pop(turn, None)
-        for name in memory.names if memory else ():
+        if memory is None:
+            return
+        del self._filed[memory.session, turn]
+        for name in memory.names:
             filed = self._names.get((shelf.tenant, name), {})
-            filed.pop((memory.session, turn), None)  # type: ignore[union-attr]
+            filed.pop((memory.session, turn), None)
             if not filed:
                 self._names.pop((shelf.tenant, name), None)
 
@@ -207,6 +222,56 @@ class MemoryStore:
                     self._about.pop(target, None)
         del self._shelves[session]
 
+    async def entries(
+        self,
+        which: Filter = EVERYTHING,
+        *,
+        limit: int = 50,
+        after: tuple[int, int] | None = None,
+        offset: int = 0,
+        thoughts: bool = False,
+    ) -> list[Entry]:
+        self._open()
+        found = (
+            entry
+            for entry in self._entries(which, thoughts=thoughts)
+            if after is None or (-entry.position[0], entry.position[1]) > (-after[0], after[1])
+        )
+        return list(islice(found, max(offset, 0), max(offset, 0) + max(limit, 0)))
+
+    def _entries(self, which: Filter, *, thoughts: bool) -> Iterator[Entry]:
+        for (session, turn), number in reversed(self._filed.items()):
+            shelf = self._shelves[session]
+            memory = shelf.memories[turn]
+            if not facts.matches(which, shelf.tenant, memory):
+                continue
+            known = self._recall(shelf.tenant, session, turn).thoughts if thoughts else ()
+            for nth, call in enumerate(memory.calls or ("",)):
+                if which.call in {None, call}:
+                    at = (number, nth)
+                    yield facts.entry(
+                        memory, at, call, tenant=shelf.tenant, touched=shelf.touched, thoughts=known
+                    )
+
+    async def forget(self, which: Filter) -> int:
+        self._open()
+        forgotten = 0
+        for session, turn in list(self._filed):
+            shelf = self._shelves[session]
+            memory = shelf.memories[turn]
+            if facts.matches(which, shelf.tenant, memory):
+                forgotten += facts.filing(memory).entries
+                self._unfile(shelf, turn)
+                self._blank(shelf, session, turn)
+        return forgotten
+
+    def _blank(self, shelf: _Shelf, session: str, turn: str) -> None:
+        blanks = [_blanked(event) for event in self._reasoning.get((session, turn), ())]
+        for event in blanks:
+            shelf.events[event.seq] = event
+        if blanks:
+            self._reasoning[session, turn] = blanks
+
     async def stats(self, *, tenant: str | None = None) -> Stats:
         self._open()
         shelves = [s for s in self._shelves.values() if tenant in {None, s.tenant}]
@@ -219,7 +284,7 @@ class MemoryStore:
                 min((w.oldest for w in weights if w.oldest is not None), default=None),
                 max((w.newest for w in weights if w.newest is not None), default=None),
             ),
-            tallies=[(*key, *sums) for w in weights for key, sums in w.tallies.items()],
+            filings=[facts.filing(m) for shelf in shelves for m in shelf.memories.values()],
         )
 
     async def close(self) -> None:
@@ -230,3 +295,8 @@ class MemoryStore:
     def _open(self) -> None:
         if self._closed:
             raise Unavailable("this store is closed; open it again")
+
+
+def _blanked(event: Event) -> Event:
+    version, data = facts.blank(event.version, event.data)
+    return msgspec.structs.replace(event, version=version, data=data)

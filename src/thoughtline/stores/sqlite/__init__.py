@@ -7,6 +7,7 @@
 - `readers`     connections beside the writer
 - `queries`     what is read
 - `purging`     how sessions are deleted
+- `forgetting`  what is remembered, entry by entry, and how it is forgotten
 - `files`       opening the file, noticing that it is gone, and what its errors mean
 - `migrations`  numbered steps from an empty file to today's tables (`sql/`)
 - `salvage`     what can still be read of a damaged file

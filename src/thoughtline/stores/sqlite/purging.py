@@ -74,5 +74,4 @@ def _delete(db: sqlite3.Connection, number: int) -> None:
     (filed,) = db.execute(_FILED, (number,)).fetchone()
     rows.forget(db, rows.filings.decode(filed))
     db.execute("DELETE FROM events WHERE session = ?", (number,))
-    db.execute("DELETE FROM tallies WHERE session = ?", (number,))
     db.execute("DELETE FROM sessions WHERE number = ?", (number,))

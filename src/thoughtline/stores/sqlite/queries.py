@@ -50,10 +50,12 @@ _TOTALS = """
 SELECT count(*), coalesce(sum(last + 1), 0), coalesce(sum(turns), 0), min(oldest), max(newest)
 FROM sessions WHERE :tenant IS NULL OR tenant = (SELECT number FROM tenants WHERE tenant = :tenant)
 """
-_TALLIES = """
-SELECT provider, model, sum(thoughts), sum(chars)
-FROM tallies JOIN sessions ON sessions.number = tallies.session
-WHERE :tenant IS NULL OR tenant = (SELECT number FROM tenants WHERE tenant = :tenant)
+_FILINGS = """
+SELECT provider, model, sum(entries), sum(chars), min(at), max(at) FROM memories
+WHERE entries > 0 AND (:tenant IS NULL OR session IN (
+    SELECT number FROM sessions
+    WHERE tenant = (SELECT number FROM tenants WHERE tenant = :tenant)
+))
 GROUP BY provider, model
 """
 _find = sql("find.sql").replace("{most}", str(CANDIDATES))
@@ -185,7 +187,7 @@ def sessions(
 
 
 def stats(db: sqlite3.Connection, tenant: str | None) -> Stats:
-    """Counts and sums, over sessions and their tallies: no event is looked at."""
+    """Counts and sums, over sessions and memories: no event is looked at."""
     values = {"tenant": tenant}
     count, events, turns, oldest, newest = db.execute(_TOTALS, values).fetchone()
     return facts.stats(
@@ -193,5 +195,5 @@ def stats(db: sqlite3.Connection, tenant: str | None) -> Stats:
         events=events,
         turns=turns,
         span=(oldest, newest),
-        tallies=db.execute(_TALLIES, values).fetchall(),
+        filings=[facts.Filing(*row) for row in db.execute(_FILINGS, values).fetchall()],
     )

@@ -35,12 +35,6 @@ _EVENTS = """
 INSERT INTO events (session, seq, id, parent, at, type, version, about, data)
 SELECT * FROM (VALUES {slots}) WHERE column1 IS NOT NULL
 """
-_TALLIES = """
-INSERT INTO tallies (session, provider, model, thoughts, chars)
-SELECT * FROM (VALUES {slots}) WHERE column1 IS NOT NULL
-ON CONFLICT DO UPDATE SET
-    thoughts = thoughts + excluded.thoughts, chars = chars + excluded.chars
-"""
 _FILED = """
 SELECT json_group_array(json_array(m.number, s.tenant, m.memo))
 FROM (VALUES {slots}) AS asked
@@ -48,7 +42,7 @@ CROSS JOIN memories AS m ON m.session = asked.column1 AND m.turn = asked.column2
 CROSS JOIN sessions AS s ON s.number = m.session
 """
 _MEMORIES = """
-INSERT INTO memories (number, session, turn, memo)
+INSERT INTO memories (number, session, turn, provider, model, entries, chars, at, memo)
 SELECT * FROM (VALUES {slots}) WHERE column1 IS NOT NULL
 """
 _NAMES = """
@@ -156,14 +150,11 @@ def _write_sessions(
             db.execute(_TENANTS, (tenants[tenant], tenant))
         book.number, book.tenant_number = number, tenants[tenant]
     sessions: list[tuple[object, ...]] = []
-    tallies: list[tuple[object, ...]] = []
     for session, book in written.items():
         weight = book.weight
         sums = (weight.turns, weight.oldest, weight.newest)
         sessions.append((book.number, session, book.tenant_number, now, now, book.last, *sums))
-        tallies += [(book.number, *names, *count) for names, count in weight.tallies.items()]
     bulk.execute(db, _SESSIONS, "(?, ?, ?, ?, ?, ?, ?, ?, ?)", sessions)
-    bulk.execute(db, _TALLIES, "(?, ?, ?, ?, ?)", tallies)
 
 
 def _write_events(db: sqlite3.Connection, events: Sequence[tuple[Book, Event]]) -> int | None:
@@ -185,9 +176,11 @@ def _write_memories(
     names: list[tuple[object, ...]] = []
     for number, (book, memory) in enumerate(filed, last + 1):
         memo = _memo(msgspec.structs.replace(memory, thoughts=())).decode()
-        memories.append((number, book.number, memory.turn, memo))
+        kind = facts.filing(memory)
+        counted = (kind.provider, kind.model, kind.entries, kind.chars, kind.last)
+        memories.append((number, book.number, memory.turn, *counted, memo))
         names += [(book.tenant_number, name, number) for name in memory.names]
-    bulk.execute(db, _MEMORIES, "(?, ?, ?, ?)", memories)
+    bulk.execute(db, _MEMORIES, "(?, ?, ?, ?, ?, ?, ?, ?, ?)", memories)
     bulk.execute(db, _NAMES, "(?, ?, ?)", names)
 
 

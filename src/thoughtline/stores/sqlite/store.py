@@ -21,8 +21,8 @@ from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
 from thoughtline.events import Event
 from thoughtline.memories import Memory
-from thoughtline.stores.base import Batch, Stats, Summary
-from thoughtline.stores.sqlite import purging, queries
+from thoughtline.stores.base import EVERYTHING, Batch, Entry, Filter, Stats, Summary
+from thoughtline.stores.sqlite import forgetting, purging, queries
 from thoughtline.stores.sqlite.feed import Ear, Feed
 from thoughtline.stores.sqlite.files import File
 from thoughtline.stores.sqlite.migrations import Absent
@@ -159,6 +159,36 @@ class SqliteStore:
                 break
             count += len(removed)
             left = [number for number in left if number not in removed]
+        return count
+
+    async def entries(
+        self,
+        which: Filter = EVERYTHING,
+        *,
+        limit: int = 50,
+        after: tuple[int, int] | None = None,
+        offset: int = 0,
+        thoughts: bool = False,
+    ) -> list[Entry]:
+        await self._write_hits()
+        return await self._read(
+            partial(
+                forgetting.listed,
+                which=which,
+                limit=limit,
+                after=after,
+                offset=offset,
+                thoughts=thoughts,
+            )
+        )
+
+    async def forget(self, which: Filter) -> int:
+        await self._writer.run(_nothing)  # what was handed over before is written, and can be seen
+        numbers = await self._read(partial(forgetting.matched, which=which))
+        count = 0
+        for start in range(0, len(numbers), forgetting.CHUNK):
+            chunk = numbers[start : start + forgetting.CHUNK]
+            count += await self._writer.run(partial(forgetting.forget, numbers=chunk, which=which))
         return count
 
     async def stats(self, *, tenant: str | None = None) -> Stats:

@@ -42,27 +42,24 @@ CREATE INDEX events_thoughts ON events (parent, session) WHERE type = 'reasoning
 CREATE INDEX events_about ON events (about) WHERE about IS NOT NULL;
 
 CREATE TABLE memories (
-    number   INTEGER PRIMARY KEY,
-    session  INTEGER NOT NULL REFERENCES sessions (number),
-    turn     TEXT NOT NULL,
-    memo     TEXT NOT NULL       -- the memory as JSON, without its thoughts: those are in the log
+    number    INTEGER PRIMARY KEY,
+    session   INTEGER NOT NULL REFERENCES sessions (number),
+    turn      TEXT NOT NULL,
+    provider  TEXT NOT NULL,
+    model     TEXT NOT NULL,
+    entries   INTEGER NOT NULL,  -- how many it makes in a listing; 0: it has no thoughts
+    chars     INTEGER NOT NULL,  -- of all of them together
+    at        REAL NOT NULL,
+    memo      TEXT NOT NULL      -- the memory as JSON, without its thoughts: those are in the log
 ) STRICT;
 
 CREATE UNIQUE INDEX memories_by_turn ON memories (session, turn);
+CREATE INDEX memories_with_thoughts ON memories (provider, model, session, entries, chars, at)
+WHERE entries > 0;
 
 CREATE TABLE names (
     tenant  INTEGER NOT NULL REFERENCES tenants (number),
     name    BLOB NOT NULL,
     memory  INTEGER NOT NULL REFERENCES memories (number),
     PRIMARY KEY (tenant, name, memory)
-) STRICT, WITHOUT ROWID;
-
--- How many thoughts of which provider and model a session holds.
-CREATE TABLE tallies (
-    session   INTEGER NOT NULL REFERENCES sessions (number),
-    provider  TEXT NOT NULL,
-    model     TEXT NOT NULL,
-    thoughts  INTEGER NOT NULL,
-    chars     INTEGER NOT NULL,
-    PRIMARY KEY (session, provider, model)
 ) STRICT, WITHOUT ROWID;
