@@ -10,9 +10,17 @@ from thoughtline.gateway.cases import Case, Change
 from thoughtline.gateway.learned import Lesson
 from thoughtline.parts import Carrier
 from thoughtline.policies import Need, Scope
+from thoughtline.policies.table import DISABLED
 
 EMPTY, SPACE = '""', '" "'
 BLOCKS = tuple(f'{{"type":"thinking","thinking":{text},"signature":""}}' for text in (EMPTY, SPACE))
+
+OFF = {
+    "chat": DISABLED,
+    "messages": DISABLED,
+    "responses": ("reasoning", '{"effort":"none"}'),
+}
+"""How to switch thinking off for those who speak of a thinking mode, by dialect."""
 
 
 def restore_all(case: Case) -> Iterator[Change]:
@@ -44,10 +52,10 @@ def _demanded(case: Case, scope: Scope, strings: tuple[str, str]) -> Iterator[Ch
         case _:
             return
     lesson = Lesson(need=Need.REQUIRED, scope=scope, with_tools=False, thinks=True, **more)
-    for value in dict.fromkeys((policy.lost or (values or ("",))[0], *values)):
+    for value in dict.fromkeys((policy.lost, *values) if policy.lost else values):
         yield _thinking(case, case.stricter(replace(lesson, lost=value)))
-    if policy.off and values:
-        yield _thinking(case, case.stricter(replace(lesson, lost="")))
+    off = policy.off or (OFF[dialect] if "in the thinking mode" in case.text else None)
+    yield _thinking(case, case.stricter(replace(lesson, lost="", off=off)))
 
 
 def _thinking(case: Case, change: Change) -> Change:
