@@ -46,6 +46,12 @@ class Notes:
     def lost(self, exchange, error):
         self.losses.append(str(error))
 
+    def passed(self, upstream, dialect, status):
+        self.walks.append(("passed", upstream, status))
+
+    def refused(self, upstream, dialect, status, code):
+        self.walks.append(("refused", status, code))
+
 
 async def page(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": []})

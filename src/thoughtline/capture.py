@@ -30,7 +30,7 @@ from thoughtline.events import (
 )
 from thoughtline.matching import Path
 from thoughtline.memories import remember
-from thoughtline.parts import Blob, Decision, Origin, Part, Result, Text
+from thoughtline.parts import Blob, Decision, Origin, Part, Result, Text, Thought
 from thoughtline.replay import Restoration
 from thoughtline.stores.base import Batch
 from thoughtline.turns import Turn
@@ -69,6 +69,16 @@ class Capture:
                 self._ended = happening
             elif type(happening) in NAMES:
                 self._bodies.append(self._bound(happening))  # type: ignore[arg-type]
+
+    @property
+    def ended(self) -> TurnEnded | None:
+        """How the turn ended, once that is known."""
+        return self._ended
+
+    @property
+    def thoughts(self) -> tuple[Thought, ...]:
+        """The thoughts so far."""
+        return tuple(body.thought for body in self._bodies if isinstance(body, Reasoning))
 
     def _bound(self, body: Body) -> Body:
         """A thought learns what came before it, where its provider binds it to that."""

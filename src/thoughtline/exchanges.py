@@ -87,6 +87,7 @@ class Exchange:
         self._behind = behind
         self._capture: Capture | None = None
         self._finished = False
+        self.received = self.departed = clock.mono()  # the one who received it knows better when
         self.again()
 
     def again(
@@ -152,6 +153,7 @@ class Exchange:
 
     def sent(self) -> None:
         """The request leaves now: a fresh reader and a fresh record."""
+        self.departed = self.clock.mono()
         self._capture = Capture(
             path=self.path,
             restoration=self.restoration,
@@ -164,7 +166,7 @@ class Exchange:
             stream=self._stream,
             clock=self.clock,
             origin=self.target.origin,
-            sent=self.clock.mono(),
+            sent=self.departed,
         )
 
     @property

@@ -26,6 +26,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
     policy: Policy
     origin: Origin
+    name: str = ""  # what the user calls it
 
 
 def guard(origin: Origin | None, target: Target, *, sealed: bool) -> str:

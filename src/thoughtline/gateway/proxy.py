@@ -45,6 +45,8 @@ class Observer(Protocol):
     def healed(self, exchange: Exchange, remedy: str, *, changed: bool) -> None: ...
     def ended(self, exchange: Exchange, status: int, reason: str) -> None: ...
     def lost(self, exchange: Exchange, error: Exception) -> None: ...
+    def passed(self, upstream: str, dialect: str, status: int) -> None: ...
+    def refused(self, upstream: str, dialect: str, status: int, code: str) -> None: ...
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -152,6 +154,7 @@ class _Walk:
         self.headers = headers.text(scope["headers"])
         self.query: str = scope.get("query_string", b"").decode("latin-1")
         self.dialect: Dialect | None = DIALECTS.get(route.dialect)
+        self.upstream = ""  # its name, once it is certain
         self.started = False  # the client has a status line
         self._left = False  # the client is gone
 
@@ -159,15 +162,18 @@ class _Walk:
         options = self.proxy.options
         visitor = self._door()
         body = await bodies.read(self.receive, self.headers, options.max_body_bytes)
+        received = self.proxy.clock.mono()
         plain = bodies.unpack(
             body, dict(self.headers).get("content-encoding", ""), options.max_body_bytes
         )
         request = self._read(plain)
         upstream = self._upstream(request.model if request else self.route.model)
+        self.upstream = upstream.name
         if request is None or self.dialect is None:
             await self._pass(body, upstream, visitor)
             return
         exchange = await self._begin(request, upstream, visitor)
+        exchange.received = received
         if options.strict or self._asked("strict"):
             _insist(exchange)
         self.proxy.observer.replayed(exchange)
@@ -387,6 +393,7 @@ class _Walk:
         async with self.proxy.wire.send(outbound) as inbound:
             await self._start(inbound, ())
             await self._rest(inbound)
+            self.proxy.observer.passed(upstream.name, self.route.dialect, inbound.status)
 
     async def _start(self, inbound: Inbound, ours: Sequence[tuple[str, str]]) -> None:
         self.started = True
@@ -406,6 +413,7 @@ class _Walk:
 
     async def answer(self, refusal: Refusal) -> None:
         """An answer of ours, in the shape of the dialect that was spoken."""
+        self.proxy.observer.refused(self.upstream, self.route.dialect, refusal.status, refusal.code)
         if self.started:
             raise refusal
         self.started = True

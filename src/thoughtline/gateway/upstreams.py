@@ -41,6 +41,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
         """Where a request with this model and credential goes, for guards and policies."""
         policy = self.policy or infer(self.base_url)
         return Target(
+            name=self.name,
             policy=lookup(policy, dialect, model),
             origin=Origin(
                 dialect=dialect,

@@ -1,0 +1,94 @@
+"""Log lines: events with fields, as JSON for machines and in columns for people.
+
+Nothing global is configured: a `Log` knows where it writes. What is below its level costs one
+call that does nothing. Tracebacks are plain, because a frame's variables hold bodies and keys.
+A stream that is closed or full of errors loses lines, never requests.
+"""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Literal, TextIO, TypeAlias
+
+import msgspec
+import structlog
+from structlog.dev import ConsoleRenderer, plain_traceback
+from structlog.typing import FilteringBoundLogger
+
+Log: TypeAlias = FilteringBoundLogger
+Style = Literal["auto", "json", "text"]
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class _Stream:
+    """The end of the line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def msg(self, line: str) -> None:
+        """Write it; whoever reads logs must not be able to stop the gateway."""
+        try:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            return
+
+    debug = info = warning = warn = error = critical = exception = log = msg
+
+
+def _json(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
+    ordered = {"time": event.pop("timestamp"), "level": event.pop("level")}
+    return _encode(ordered | {"event": event.pop("event")} | dict(event)).decode()
+
+
+def open_log(*, level: str = "info", style: Style = "auto", stream: TextIO | None = None) -> Log:
+    """A log on this stream (standard error), which shows lines of at least this level."""
+    out = sys.stderr if stream is None else stream
+    terminal = out.isatty()
+    pretty = style == "text" or (style == "auto" and terminal)
+    processors: list[structlog.typing.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S" if pretty else "iso", utc=not pretty),
+    ]
+    if pretty:
+        processors.append(
+            ConsoleRenderer(
+                colors=terminal,
+                pad_event_to=12,
+                exception_formatter=plain_traceback,
+                sort_keys=False,
+            )
+        )
+    else:
+        processors += [structlog.processors.format_exc_info, _json]
+    log: Log = structlog.wrap_logger(
+        _Stream(out),
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        context_class=dict,
+        cache_logger_on_first_use=True,
+    ).bind()
+    return log
+
+
+class _Adopted(logging.Handler):
+    """Hands records of the standard library's logging on."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.log(
+            record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info
+        )
+
+
+def adopt(log: Log, *names: str) -> None:
+    """Let loggers of other libraries (a server's, for one) write to this log and nowhere else."""
+    for name in names:
+        logger = logging.getLogger(name)
+        logger.handlers = [_Adopted(log)]
+        logger.propagate = False

@@ -1,0 +1,80 @@
+"""A request's rulings, counted once for all who report them.
+
+Seven words for what became of an output: the six actions of `replay`, and `missed` in place of
+`absent` where the turn was not found. The cache's own statistics come from the same rulings.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from thoughtline.matching import Rung
+from thoughtline.replay import Action, Restoration, Ruling
+
+MISSED = "missed"
+WORDS = ("restored", "replaced", "exact", "absent", MISSED, "placeholder", "dropped")
+_UNKNOWN = frozenset({"unknown", "ambiguous", "uncorroborated"})
+_UNWANTED = frozenset({"forbidden", "none", "had none"})
+_SENT = frozenset({Action.RESTORED, Action.REPLACED})
+_LACKING = frozenset({Action.ABSENT, Action.PLACEHOLDER})
+
+Tallies = dict[tuple[str, str], int]
+"""(word, rung) → how many outputs."""
+
+
+def missed(ruling: Ruling) -> bool:
+    """Whether an output went without its thought because its turn was not found."""
+    return ruling.rung is Rung.NONE and ruling.action in _LACKING and ruling.reason in _UNKNOWN
+
+
+def tally(rulings: Iterable[Ruling]) -> Tallies:
+    """How many outputs came to what, on which rung."""
+    sums: Tallies = {}
+    for ruling in rulings:
+        word = ruling.action.value
+        if ruling.action is Action.ABSENT and missed(ruling):
+            word = MISSED
+        key = (word, ruling.rung.value)
+        sums[key] = sums.get(key, 0) + 1
+    return sums
+
+
+def by_word(tallies: Tallies) -> dict[str, int]:
+    """The same without rungs; words that did not occur are left out."""
+    sums: dict[str, int] = {}
+    for (word, _), count in tallies.items():
+        sums[word] = sums.get(word, 0) + count
+    return sums
+
+
+class Counts(Struct):
+    """How the cache of thoughts has done, since the start or the last reset."""
+
+    hits: int = 0  # outputs that lacked their thought, and whose turn was found
+    misses: int = 0  # outputs that lacked their thought, and whose turn was not
+    replays: int = 0  # hits whose thought went back
+
+    def add(self, restoration: Restoration) -> None:
+        """Count one request's outputs too. An exact echo needed no look-up and is none."""
+        for ruling in restoration.rulings:
+            if missed(ruling):
+                self.misses += 1
+            elif (
+                ruling.memory
+                and ruling.reason not in _UNWANTED
+                and (
+                    ruling.action in _SENT or ruling.action in (Action.DROPPED, Action.PLACEHOLDER)
+                )
+            ):
+                self.hits += 1
+                self.replays += ruling.action in _SENT
+
+    def reset(self) -> None:
+        """Begin again."""
+        self.hits = self.misses = self.replays = 0
+
+    @property
+    def rate(self) -> str:
+        """The share of look-ups after which a thought went back, as people read it."""
+        asked = self.hits + self.misses
+        return f"{100 * self.replays / asked:.1f}%" if asked else "0.0%"
