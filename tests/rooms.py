@@ -138,11 +138,15 @@ class Rooms:
         made = {n.decode(): v.decode() for n, v in start["headers"]}
         return Answer(start["status"], b"".join(m.get("body", b"") for m in told[1:]), made)
 
-    async def facts(self, type):
-        """Bodies of all events of one type, in all sessions."""
+    async def events(self, type):
+        """All events of one type, in all sessions."""
         sessions = await self.store.sessions(limit=1000)
         events = [e for s in sessions for e in await self.store.read(s.session)]
-        return [event.body() for event in events if event.type == type]
+        return [event for event in events if event.type == type]
+
+    async def facts(self, type):
+        """Their bodies."""
+        return [event.body() for event in await self.events(type)]
 
 
 def with_sim(name, policy="generic", *, store=None, **more):

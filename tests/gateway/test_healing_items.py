@@ -1,0 +1,404 @@
+"""One controlled retry: sealed items of the Responses API, and what is paired with them."""
+
+import json
+
+import pytest
+
+from rooms import Answer, Client, Rooms, ScriptedWire, with_sim
+from thoughtline.parts import Text
+from thoughtline.stores.hot import HotStore
+from thoughtline.stores.memory import MemoryStore
+from thoughtline.testing import simulator
+from thoughtline.turns import Turn
+
+GPT = "gpt-5.6"
+DONE = Answer(200, {"id": "resp_9", "status": "completed", "output": []})
+
+
+def statuses(rooms):
+    return [reply.status for reply in rooms.wire.replies]
+
+
+def audit(rooms):
+    return rooms.wire.replies[-1].headers["x-sim-thoughts"]
+
+
+def healed(rooms):
+    return [walk[1] for walk in rooms.notes.walks if walk[0] == "healed" and walk[2]]
+
+
+def kinds(body):
+    return [item.get("type", "message") for item in body["input"]]
+
+
+def named(turn):
+    """The output as a client echoes it that keeps ids: items as they came."""
+    return [json.loads(part.raw) for part in turn.output if part.raw]
+
+
+class Echo(Client):
+    """A client that sends back items as they came, ids and all; `alter` has the last word."""
+
+    def __init__(self, *args, alter=None, **more):
+        super().__init__(*args, **more)
+        self.alter = alter or (lambda items: items)
+
+    def body(self):
+        items = []
+        for turn in self.turns:
+            written = json.loads(self.dialect.write([Turn(input=turn.input)], model="m"))
+            items += written["input"] + named(turn)
+        document = json.loads(super().body())
+        return json.dumps({**document, "input": self.alter(items), **self.fields}).encode()
+
+
+def thoughtless(items):
+    return [item for item in items if item.get("type") != "reasoning"]
+
+
+# -- pairs ---------------------------------------------------------------------------------------
+
+
+async def test_ids_go_where_the_thought_they_ask_for_is_not_known():
+    rooms = with_sim("openai", "openai")
+    client = await Echo(rooms, "responses", GPT).run(3, direct=True)
+    client.alter = thoughtless
+    await client.run(3)
+    assert healed(rooms) == ["pair_or_anonymise"]  # the conversation remembers
+    assert statuses(rooms) == [400, 200, 200, 200]
+    assert all("id" not in item for item in rooms.wire.bodies[1]["input"][:6])
+    assert audit(rooms) == "exact=3; altered=0; missing=4; misplaced=0; foreign=0"
+
+
+async def test_the_thought_goes_back_where_only_an_id_says_which():
+    """The client has rewritten its whole history; the ids it keeps are the provider's."""
+    rooms = with_sim("openai", "openai")
+    client = await Echo(rooms, "responses", GPT).run(1)
+
+    def rewritten(items):
+        made = thoughtless(items)
+        for item in made:
+            if item.get("type") == "function_call":
+                item["arguments"] = '{"rewritten":true}'
+        return [{"role": "user", "content": "Another beginning"}, *made[1:]]
+
+    client.alter = rewritten
+    assert (await client.say(*client.next())).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([200, 400, 200], ["pair_or_anonymise"])
+    sent = rooms.wire.bodies[-1]["input"]
+    assert sent[1] == named(client.turns[0])[0]
+    assert sent[2]["id"].startswith("fc_")
+
+
+async def test_a_dangling_item_is_dropped_and_never_sent_again():
+    """The client lost what came after a thought."""
+    rooms = with_sim("openai", "openai")
+    client = await Echo(rooms, "responses", GPT).run(1, direct=True)
+    [first] = [item for item in named(client.turns[0]) if item["type"] == "reasoning"][:1]
+
+    def dangling(items):
+        return [items[0], first, {"role": "user", "content": "again"}]
+
+    client.alter = dangling
+    for _ in range(2):
+        assert (await client.say(Text(text="again"))).status == 200
+        client.turns.pop()
+    assert healed(rooms)[0] == "drop_item"
+    assert "reasoning" not in kinds(rooms.wire.bodies[1])
+
+
+async def test_a_dangling_item_of_the_log_is_quarantined():
+    rooms = with_sim("openai", "generic")
+    client = await Echo(rooms, "responses", GPT, fields={"store": False}).run(1)
+    items = named(client.turns[0])
+    [thought] = [item for item in items if item["type"] == "reasoning"][:1]
+    text = f"Item '{thought['id']}' of type 'reasoning' was provided without its required following item."
+    wire = ScriptedWire(Answer(400, {"error": {"message": text, "param": "input"}}), DONE)
+    scripted = Rooms(wire, "generic", store=rooms.store)
+    client.rooms = scripted
+    await client.say(*client.next())
+    client.turns.pop()
+    await client.say(*client.next())
+    sent = [[i.get("id") for i in body["input"]] for body in wire.bodies]
+    assert [thought["id"] in ids for ids in sent] == [True, False, False]
+    assert all("id" not in i for i in wire.bodies[1]["input"] if i.get("type") == "function_call")
+    [refusal] = await scripted.facts("quarantined")
+    assert (refusal.thoughts, refusal.reason) == ((0,), "drop_item")
+
+
+# -- not stored ----------------------------------------------------------------------------------
+
+
+def unsealed(items):
+    for item in items:
+        if item.get("type") == "reasoning":
+            item.pop("encrypted_content", None)
+    return items
+
+
+async def test_an_item_without_its_seal_is_dropped_where_nobody_stored_it():
+    rooms = with_sim("openai", "openai")
+    client = await Echo(rooms, "responses", GPT, fields={"store": False}).run(2, direct=True)
+    client.alter = unsealed
+    assert (await client.say(*client.next())).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([400, 200], ["send_sealed"])
+    assert "reasoning" not in kinds(rooms.wire.bodies[1])
+
+
+async def test_an_item_without_its_seal_gets_it_from_the_log():
+    """Its words were rewritten, so only the refusal's own id says which one it is."""
+    rooms = with_sim("openai", "openai")
+    client = await Echo(rooms, "responses", GPT).run(1)
+    client.alter = unsealed
+    assert (await client.say(*client.next())).status == 200
+    assert statuses(rooms) == [200, 200]  # found at once, by its id
+    assert audit(rooms).startswith("exact=1")
+
+
+NOT_FOUND = (
+    "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again"
+    " with `store` set to true, or remove this item from your input."
+)
+
+
+async def test_azure_without_ids_and_with_them_after_all():
+    """Pinned for the host, whatever the model; and taken back where an id is required."""
+    rooms = with_sim("azure", "azure")
+    client = await Echo(rooms, "responses", GPT).run(1)
+    thought = named(client.turns[0])[0]
+    refused = Answer(400, {"error": {"message": NOT_FOUND.format(id=thought["id"])}})
+    needed = {"code": "invalid_payload", "message": "The provided data does not match the schema"}
+    wire = ScriptedWire(refused, DONE, DONE, Answer(400, {"error": needed}), DONE)
+    scripted = Rooms(wire, "azure", store=rooms.store)
+    client.rooms = scripted
+    for model in (GPT, "gpt-6", GPT):
+        client.model = model
+        await client.say(*client.next())
+        client.turns.pop()
+    with_ids = [any("id" in item for item in body["input"]) for body in wire.bodies]
+    assert with_ids == [True, False, False, False, True]
+    assert all("encrypted_content" in json.dumps(body["input"]) for body in wire.bodies[:2])
+    learned = await scripted.facts("endpoint_learned")
+    assert [(body.model, body.lesson["nameless"]) for body in learned] == [
+        ("*", True),
+        ("*", False),
+    ]
+
+
+# -- twice ---------------------------------------------------------------------------------------
+
+
+async def test_an_item_that_stands_twice_stands_once():
+    rooms = with_sim("openai", "openai")
+    client = await Echo(rooms, "responses", GPT).run(1, direct=True)
+    client.alter = lambda items: [*items[:2], items[1], *items[2:]]
+    assert (await client.say(*client.next())).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([400, 200], ["deduplicate"])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_what_the_server_remembers_is_not_told_again(whole):
+    rooms = with_sim("openai", "openai")
+    client = Echo(rooms, "responses", GPT, fields={"store": True})
+    first = await client.say(Text(text="hi"))
+    client.fields["previous_response_id"] = first.json["id"]
+    client.alter = lambda items: items if whole else items[1:]
+    assert (await client.say(*client.next())).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([200, 400, 200], ["deduplicate"])
+    assert ("previous_response_id" in rooms.wire.bodies[-1]) is not whole
+    assert audit(rooms).startswith("exact=1; altered=0; missing=0")
+
+
+# -- seals that cannot be opened -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["openai", "xai", "azure"])
+@pytest.mark.parametrize("hot", [False, True])
+async def test_seals_that_cannot_be_opened_any_more_are_dropped_for_good(name, hot):
+    """The server has new keys: everything it sealed before is lost."""
+    store = HotStore(MemoryStore()) if hot else MemoryStore()
+    rooms = with_sim(name, name, store=store)
+    client = await Client(rooms, "responses", rooms.wire.sim.models()[0], keep=False).run(3)
+    rooms.wire.sim = simulator(name, seed=1)
+    await client.run(4)
+    assert healed(rooms) == ["drop_sealed"]
+    assert statuses(rooms) == [200, 200, 200, 400, 200, 200, 200, 200]
+    assert "reasoning" not in kinds(rooms.wire.bodies[4])
+    assert audit(rooms) == "exact=4; altered=0; missing=0; misplaced=0; foreign=0"
+    refusals = await rooms.facts("quarantined")
+    assert {r.reason for r in refusals} == {"drop_sealed"}
+    assert len({r.turn for r in refusals}) == 3
+
+
+async def test_only_the_one_that_is_named():
+    rooms = with_sim("codex", "codex")
+    client = Echo(rooms, "responses", GPT, fields={"stream": True})
+    client.dialect = Streaming(client.dialect)
+    await client.run(3)
+    ids = [
+        item["id"] for turn in client.turns for item in named(turn) if item["type"] == "reasoning"
+    ]
+    text = f"The encrypted content for item {ids[1]} could not be verified."
+    error = {"message": text, "code": "invalid_encrypted_content"}
+    wire = ScriptedWire(Answer(400, {"error": error}), DONE)
+    scripted = Rooms(wire, "codex", store=rooms.store)
+    client.rooms = scripted
+    await client.say(*client.next())
+    sent = [[i["id"] for i in b["input"] if i.get("type") == "reasoning"] for b in wire.bodies]
+    assert sent == [ids, [id for id in ids if id != ids[1]]]
+    [refusal] = await scripted.facts("quarantined")
+    assert len(refusal.thoughts) == 1
+
+
+class Streaming:
+    """A dialect that reads streams where a test asks for a whole body."""
+
+    def __init__(self, dialect):
+        self._dialect = dialect
+
+    def __getattr__(self, name):
+        return getattr(self._dialect, name)
+
+    def reader(self, *, stream, **more):
+        return self._dialect.reader(stream=True, **more)
+
+
+async def test_what_the_client_brought_from_elsewhere_is_remembered_as_refused():
+    rooms = with_sim("openai", "openai")
+    foreign = with_sim("openai", "openai", seed=7)
+    client = await Echo(foreign, "responses", GPT).run(2, direct=True)
+    client.rooms = rooms
+    await client.run(3)
+    assert healed(rooms) == ["drop_sealed"]
+    assert statuses(rooms) == [400, 200, 200, 200]
+    assert audit(rooms).startswith("exact=2; altered=0; missing=0; misplaced=0; foreign=0")
+
+
+async def test_a_compaction_blob_may_be_a_missing_summary():
+    rooms = with_sim("xai")
+    client = await Echo(rooms, "responses", "grok-4.5").run(1, direct=True)
+
+    def bare(items):
+        for item in items:
+            item.pop("summary", None)
+        return items
+
+    client.alter = bare
+    client.fields = {"store": False, "include": ["reasoning.encrypted_content"]}
+    assert (await client.say(*client.next())).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([400, 200], ["drop_sealed"])
+    assert rooms.wire.bodies[1]["input"][1]["summary"] == []
+
+
+async def test_a_compaction_that_cannot_be_opened_is_dropped():
+    blob = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAxxxxABCD"}
+    text = "The encrypted content gAAA...ABCD could not be verified."
+    error = {"error": {"message": text, "code": "invalid_encrypted_content"}}
+    wire = ScriptedWire(Answer(400, error), DONE)
+    rooms = Rooms(wire, "openai")
+    body = {"model": GPT, "input": [blob, {"role": "user", "content": "hi"}]}
+    await rooms.post("/v1/responses", body)
+    assert [kinds(b) for b in wire.bodies] == [["compaction", "message"], ["message"]]
+
+
+async def test_a_missing_summary_is_put_there():
+    rooms = with_sim("openai")
+    client = await Echo(rooms, "responses", GPT).run(1, direct=True)
+
+    def bare(items):
+        for item in items:
+            item.pop("summary", None)
+        return items
+
+    client.alter = bare
+    for _ in range(2):
+        assert (await client.say(*client.next())).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([400, 200, 200], ["summarise"])
+
+
+# -- memory of the server ------------------------------------------------------------------------
+
+
+async def test_what_the_server_forgot_is_told_in_full():
+    rooms = with_sim("openai", "openai")
+    client = Client(rooms, "responses", GPT, fields={"store": True})
+    only = []
+    for number in range(6):
+        client.turns = []
+        answer = await client.say(*(only or [Text(text="hi")]))
+        assert answer.status == 200
+        client.fields["previous_response_id"] = answer.json["id"]
+        only = client.next()
+        if number == 3:
+            rooms.wire.sim.stored.clear()
+    assert statuses(rooms) == [200, 200, 200, 200, 400, 200, 200]
+    assert healed(rooms) == ["replay_in_full"]
+    assert "previous_response_id" not in rooms.wire.bodies[5]
+    assert audit(rooms) == "exact=7; altered=0; missing=0; misplaced=0; foreign=0"
+    sessions = {event.session for event in await rooms.events("turn_started")}
+    assert len(sessions) == 1
+
+
+async def test_what_nobody_remembers_is_passed_on():
+    rooms = with_sim("openai", "openai")
+    fields = {"store": True, "previous_response_id": "resp_unknown"}
+    client = Client(rooms, "responses", GPT, fields=fields)
+    answer = await client.say(Text(text="hi"))
+    assert (answer.status, statuses(rooms)) == (400, [400])
+    assert answer.json["error"]["code"] == "previous_response_not_found"
+
+
+# -- the backend that stores nothing -------------------------------------------------------------
+
+LITE = {"x-openai-internal-codex-responses-lite": "true"}
+
+
+async def test_all_turns():
+    rooms = with_sim("codex", "codex")
+    body = {"model": GPT, "input": "hi", "stream": True, "reasoning": {"effort": "low"}}
+    for _ in range(2):
+        assert (await rooms.post("/v1/responses", body, LITE)).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([400, 200, 200], ["set_all_turns"])
+    assert rooms.wire.bodies[-1]["reasoning"] == {"effort": "low", "context": "all_turns"}
+    assert (
+        await rooms.post("/v1/responses", {**body, "reasoning": {"context": "auto"}})
+    ).status == 200
+    assert rooms.wire.bodies[-1]["reasoning"] == {"context": "auto"}  # the client's own word
+
+
+async def test_store_false():
+    rooms = with_sim("codex")  # as an endpoint that nobody knows
+    body = {"model": GPT, "input": "hi", "stream": True, "store": True}
+    for _ in range(2):
+        assert (await rooms.post("/v1/responses", body)).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([400, 200, 200], ["set_store_false"])
+    assert rooms.wire.bodies[-1]["store"] is False
+
+
+async def test_an_unsupported_parameter():
+    rooms = with_sim("codex", "codex")
+    body = {"model": GPT, "input": "hi", "stream": True, "max_output_tokens": 99}
+    for _ in range(2):
+        assert (await rooms.post("/v1/responses", body)).status == 200
+    assert (statuses(rooms), healed(rooms)) == ([400, 200, 200], ["drop_field"])
+
+
+async def test_what_only_we_asked_for_is_not_asked_for_again():
+    text = "Encrypted content is not supported with this model."
+    error = {"error": {"message": text, "type": "invalid_request_error", "param": "include"}}
+    wire = ScriptedWire(Answer(400, error), DONE)
+    rooms = Rooms(wire, "openai")
+    for _ in range(2):
+        await rooms.post("/v1/responses", {"model": "gpt-4o", "input": "hi"})
+    assert ["include" in body for body in wire.bodies] == [True, False, False]
+    wire = ScriptedWire(Answer(400, error), DONE)
+    own = {"model": "gpt-4o", "input": "hi", "include": ["reasoning.encrypted_content"]}
+    assert (await Rooms(wire, "openai").post("/v1/responses", own)).status == 400
+    assert len(wire.sent) == 1
+
+
+async def test_reconnecting_is_not_a_matter_of_the_request():
+    error = {"error": {"code": "websocket_connection_limit_reached", "message": "x"}}
+    wire = ScriptedWire(Answer(400, error))
+    answer = await Rooms(wire, "openai").post("/v1/responses", {"model": GPT, "input": "hi"})
+    assert (answer.status, answer.json, len(wire.sent)) == (400, error, 1)
