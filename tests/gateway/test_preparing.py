@@ -1,0 +1,296 @@
+"""What a request gets before its thoughts are looked up: state, seals, and what it only names."""
+
+import itertools
+import json
+
+import pytest
+
+from rooms import Answer, Client, Rooms, ScriptedWire, with_sim
+from thoughtline.dialects import DIALECTS
+from thoughtline.errors import Unavailable
+from thoughtline.gateway.learned import Lesson
+from thoughtline.gateway.preparing import expanded, members, prepare
+from thoughtline.parts import Blob, Text
+from thoughtline.policies import lookup
+from thoughtline.stores.memory import MemoryStore
+from thoughtline.turns import Turn
+
+GPT = "gpt-5.6"
+RESPONSES = DIALECTS["responses"]
+DONE = Answer(200, {"id": "resp_9", "status": "completed", "output": []})
+SEALED = b'["reasoning.encrypted_content"]'
+STATELESS = {"store": b"false", "include": SEALED}
+
+
+def wishes(policy, lesson=None, dialect="responses", **body):
+    request = DIALECTS[dialect].read(json.dumps({"model": GPT, "input": "hi", **body}).encode())
+    return members(request, dialect, lookup(policy, dialect, GPT), lesson or Lesson())
+
+
+def statuses(rooms):
+    return [reply.status for reply in rooms.wire.replies]
+
+
+def audit(rooms):
+    return rooms.wire.replies[-1].headers["x-sim-thoughts"]
+
+
+# -- state and seals -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["openai", "azure", "xai", "codex"])
+def test_nothing_is_stored_and_seals_are_asked_for(policy):
+    assert wishes(policy) == STATELESS
+    assert wishes(policy, store=None, include=None) == STATELESS
+    assert wishes(policy, store=False) == {"include": SEALED}
+    assert wishes(policy, store=False, include=["reasoning.encrypted_content"]) == {}
+
+
+def test_a_client_s_other_wishes_stay():
+    made = wishes("openai", include=["message.output_text.logprobs"])
+    assert json.loads(made["include"]) == [
+        "message.output_text.logprobs",
+        "reasoning.encrypted_content",
+    ]
+    assert "include" not in wishes("openai", include="nonsense")
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"store": True},
+        {"previous_response_id": "resp_1"},
+        {"conversation": "conv_1"},
+        {"conversation": {"id": "conv_1"}},
+        {"background": True},
+        {"input": [{"type": "item_reference", "id": "msg_1"}]},
+    ],
+    ids=lambda wish: next(iter(wish)),
+)
+def test_a_client_that_counts_on_the_server_is_left_alone(wish):
+    for policy in ("openai", "azure", "xai"):
+        assert wishes(policy, **wish) == {"include": SEALED}
+    assert wishes("codex", **wish) == STATELESS  # it stores for nobody
+
+
+@pytest.mark.parametrize("policy", ["deepseek", "copilot", "generic"])
+def test_others_are_asked_for_nothing(policy):
+    assert wishes(policy) == {}
+
+
+def test_what_an_endpoint_taught():
+    assert wishes("generic", Lesson(unstored=True), store=True) == STATELESS
+    assert wishes("openai", Lesson(unsealed=True)) == {"store": b"false"}
+    assert wishes("generic", Lesson(drops=("user",)), user="me") == {"user": None}
+    assert wishes("generic", Lesson(drops=("user",))) == {}
+    context = {"reasoning": b'{"effort": 1,"context":"all_turns"}'}
+    assert wishes("generic", Lesson(all_turns=True), reasoning={"effort": 1}) == context
+    assert wishes("generic", Lesson(all_turns=True), reasoning={"context": "auto"}) == {}
+    assert wishes("generic", Lesson(all_turns=True), reasoning="?")["reasoning"]
+
+
+async def test_a_request_that_needs_nothing_leaves_as_it_came():
+    """As Codex sends it."""
+    raw = (
+        b'{ "model":"gpt-5.6", "input":[{"role":"user", "content":"hi"}],"store" : false,'
+        b' "include":[ "reasoning.encrypted_content" ] }'
+    )
+    for policy in ("openai", "codex", "azure", "xai", "generic"):
+        wire = ScriptedWire(DONE)
+        await Rooms(wire, policy).post("/v1/responses", raw)
+        assert wire.sent[0].body == raw
+
+
+async def test_only_what_is_missing_is_added():
+    wire = ScriptedWire(DONE)
+    await Rooms(wire, "openai").post("/v1/responses", b'{"input":"hi", "model":"gpt-5.6"}')
+    added = b',"store":false,"include":["reasoning.encrypted_content"]}'
+    assert wire.sent[0].body == b'{"input":"hi", "model":"gpt-5.6"' + added
+
+
+async def test_a_body_with_a_key_twice_is_nobody_s_to_change():
+    raw = b'{"input":"hi","model":"gpt-5.6","store":true,"store":false}'
+    wire = ScriptedWire(DONE)
+    await Rooms(wire, "openai").post("/v1/responses", raw)
+    assert wire.sent[0].body == raw
+
+
+# -- what the client only names ------------------------------------------------------------------
+
+
+async def chained(rooms, exchanges, model=GPT, **fields):
+    """A client that sends only what is new, and names the response before."""
+    client = Client(rooms, "responses", model, fields=fields)
+    said = [Text(text="hi")]
+    for _ in range(exchanges):
+        client.turns = []
+        answer = await client.say(*said)
+        assert answer.status == 200, answer.body
+        client.fields = {**fields, "previous_response_id": answer.json["id"]}
+        said = client.next()
+    return client
+
+
+@pytest.mark.parametrize("name", ["openai", "azure", "xai", "deepseek-responses"])
+async def test_a_previous_response_is_written_out_from_the_log(name):
+    """The client counts on the server, which was told to store nothing."""
+    policy = "deepseek" if name == "deepseek-responses" else name
+    rooms = with_sim(name, policy)
+    fields = {"store": None, "include": None}
+    await chained(rooms, 8, rooms.wire.sim.models()[0], **fields)
+    assert statuses(rooms) == [200] * 8
+    assert "altered=0; missing=0; misplaced=0; foreign=0" in audit(rooms)
+    assert not any("previous_response_id" in body for body in rooms.wire.bodies)
+    started = await rooms.events("turn_started")
+    assert (len({e.session for e in started}), len(started)) == (1, 8)
+    assert [e.parent for e in started] == ["", *(e.id for e in started[:-1])]
+
+
+async def test_a_chain_is_a_prefix_of_the_next_one():
+    rooms = with_sim("openai", "openai")
+    await chained(rooms, 10, store=None, include=None)
+    inputs = [body["input"] for body in rooms.wire.bodies]
+    for before, after in itertools.pairwise(inputs[1:]):
+        assert after[: len(before)] == before
+
+
+async def test_a_server_that_is_asked_to_remember_is_let_to():
+    rooms = with_sim("openai", "openai")
+    await chained(rooms, 4, store=True)
+    assert [len(body["input"]) for body in rooms.wire.bodies][:2] == [1, 2]
+    assert ["previous_response_id" in body for body in rooms.wire.bodies] == [False, *[True] * 3]
+    started = await rooms.events("turn_started")
+    assert len({e.session for e in started}) == 1
+    assert [e.parent for e in started] == ["", *(e.id for e in started[:-1])]
+
+
+async def test_who_chained_and_then_tells_everything_is_recognised():
+    """Turns made in a chain are filed under the whole history before them."""
+    rooms = with_sim("openai", "openai")
+    client = Client(rooms, "responses", GPT, fields={"store": True}, keep=False)
+    kept = []
+    said = [Text(text="hi")]
+    for _ in range(4):
+        client.turns = []
+        answer = await client.say(*said)
+        client.fields = {"store": True, "previous_response_id": answer.json["id"]}
+        kept += client.turns
+        said = client.next()
+    client.fields, client.turns = {"store": False}, kept
+    assert (await client.say(*said)).status == 200
+    assert "altered=0; missing=0; misplaced=0; foreign=0" in audit(rooms)
+
+
+async def test_references_are_resolved():
+    """As the AI SDK sends a history when it was not told to store nothing."""
+    rooms = with_sim("openai", "openai")
+    client = Client(rooms, "responses", GPT)
+    input = [{"role": "user", "content": "hi"}]
+    for _ in range(6):
+        body = {"model": GPT, "input": input, "tools": json.loads(client.body())["tools"]}
+        answer = await rooms.post("/v1/responses", body)
+        assert answer.status == 200, answer.body
+        output = answer.json["output"]
+        calls = [item["call_id"] for item in output if item["type"] == "function_call"]
+        input += [{"type": "item_reference", "id": item["id"]} for item in output]
+        input += [{"type": "function_call_output", "call_id": id, "output": "ok"} for id in calls]
+        input += [] if calls else [{"role": "user", "content": "and then?"}]
+    assert "item_reference" not in rooms.wire.sent[-1].body.decode()
+    assert {body["store"] for body in rooms.wire.bodies} == {False}
+    assert "altered=0; missing=0; misplaced=0; foreign=0" in audit(rooms)
+
+
+async def test_what_is_not_in_the_log_is_the_server_s_business():
+    wire = ScriptedWire(DONE)
+    rooms = Rooms(wire, "openai")
+    reference = {"type": "item_reference", "id": "msg_1"}
+    body = {"model": GPT, "input": [reference, {"role": "user", "content": "hi"}]}
+    await rooms.post("/v1/responses", {**body, "previous_response_id": "resp_1"})
+    sent = wire.bodies[0]
+    assert sent["input"] == body["input"]
+    assert (sent["previous_response_id"], "store" in sent) == ("resp_1", False)
+
+
+async def test_another_tenant_s_response_is_not_known():
+    rooms = with_sim("openai", "openai")
+    client = Client(rooms, "responses", GPT, fields={"store": None, "include": None})
+    answer = await client.say(Text(text="a secret"))
+    body = {"model": GPT, "input": "and?", "previous_response_id": answer.json["id"]}
+    other = await rooms.post("/v1/responses", body, {"authorization": "Bearer another"})
+    assert other.status == 400
+    assert b"a secret" not in rooms.wire.sent[-1].body
+
+
+async def test_two_chains_that_look_alike_keep_their_own_thoughts():
+    """Byte for byte the same words: only the name says which conversation it is."""
+    rooms = with_sim("openai", "openai", serials=False)
+    fields = {"store": None, "include": None}
+    clients = [Client(rooms, "responses", GPT, fields=fields) for _ in range(2)]
+    made = [[], []]
+    said = [[Text(text="hi")]] * 2
+    for number in [0, 1] * 4:
+        client = clients[number]
+        client.turns = []
+        answer = await client.say(*said[number])
+        sent = [item["id"] for item in rooms.wire.bodies[-1]["input"] if "summary" in item]
+        assert sent == made[number]
+        made[number] += [item["id"] for item in answer.json["output"] if "summary" in item]
+        client.fields = {**fields, "previous_response_id": answer.json["id"]}
+        said[number] = client.next()
+
+
+def test_a_picture_cannot_be_written_out_again():
+    from thoughtline.gateway.histories import _whole
+
+    assert not _whole(Turn(input=(Blob(kind="input_image", digest="d"),)))
+
+
+async def test_a_chain_with_a_picture_is_the_server_s_business():
+    rooms = with_sim("openai", "openai")
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,eA=="}
+    content = [{"type": "input_text", "text": "see"}, picture]
+    body = {"model": GPT, "input": [{"role": "user", "content": content}]}
+    first = await rooms.post("/v1/responses", body)
+    again = {"model": GPT, "input": "and?", "previous_response_id": first.json["id"]}
+    answer = await rooms.post("/v1/responses", again)
+    assert rooms.wire.bodies[-1]["previous_response_id"] == first.json["id"]
+    assert answer.status == 400  # the server's own word: half a history would be worse
+
+
+class Deaf(MemoryStore):
+    async def find(self, tenant, names):
+        raise Unavailable("gone")
+
+
+async def test_a_store_that_is_down_stops_nothing():
+    made = await prepare(
+        RESPONSES.read(b'{"input":"hi","previous_response_id":"resp_1"}'),
+        dialect=RESPONSES,
+        policy=lookup("openai", "responses", GPT),
+        tenant="t",
+        store=Deaf(),
+    )
+    assert made.request.previous == "resp_1"
+
+
+@pytest.mark.parametrize(
+    ("own", "items"),
+    [
+        ('"go on"', [{"role": "user", "content": "go on"}]),
+        ('[ {"role":"user","content":"a"} ]', [{"role": "user", "content": "a"}]),
+        ("[]", []),
+        ("null", []),
+        (None, []),
+    ],
+)
+def test_the_client_s_own_items_come_last(own, items):
+    middle = f'"input":{own},' if own else ""
+    raw = f'{{"model":"m",{middle}"previous_response_id":"resp_1","x":1.10}}'.encode()
+    request = RESPONSES.read(raw)
+    turn = Turn(input=(Text(text="hi"),), output=(Text(text="Hello."),))
+    made = expanded(request, RESPONSES, [turn])
+    document = json.loads(made.body)
+    assert document["input"][2:] == items
+    assert (document["input"][0]["content"], "previous_response_id" in document) == ("hi", False)
+    assert b'"x":1.10' in made.body
+    assert made.turns[0].output == (Text(text="Hello."),)
