@@ -104,7 +104,7 @@ class Capture:
         facts.append(self._draft(ended, now))
         turn = Turn(
             input=heard,
-            output=tuple(_parts(self._bodies)),
+            output=tuple(output(self._bodies)),
             id=self.turn,
             parent=self.parent,
             session=self.session,
@@ -153,7 +153,8 @@ def said(parts: Sequence[Part]) -> list[Body]:
     return bodies
 
 
-def _parts(bodies: Iterable[Body]) -> list[Part]:
+def output(bodies: Iterable[Body]) -> list[Part]:
+    """What the model said in these events, in order."""
     parts: list[Part] = []
     for body in bodies:
         match body:

@@ -143,6 +143,7 @@ class Session:
             case TurnEnded():
                 draft.facts |= {
                     "outcome": body.outcome,
+                    "reason": body.reason,
                     "usage": body.usage,
                     "response": body.response,
                     "ended": event.at,

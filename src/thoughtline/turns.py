@@ -26,6 +26,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     session: str = ""
     target: Origin | None = None
     outcome: Outcome | None = None  # None: still running, or a client's echo
+    reason: str = ""  # why it is not completed
     usage: Usage | None = None
     response: str = ""
     started: float = 0.0
