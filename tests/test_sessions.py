@@ -97,6 +97,8 @@ def test_quarantine_of_all_thoughts_covers_those_that_come_later():
     assert session.turn("t1").quarantined == {0}
     session.apply(event(Reasoning(thought=thought("b")), 3, parent="t1"))
     assert session.turn("t1").quarantined == {0, 1}
+    session.apply(event(Quarantined(turn="t1", thoughts=(5,)), 4))
+    assert session.turn("t1").quarantined == {0, 1, 5}
 
 
 def test_a_gap_is_an_error_that_says_what_to_do():

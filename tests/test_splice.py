@@ -87,6 +87,7 @@ def test_a_duplicate_key_is_unreadable(document, data, random):
         '{"a":"xx","b":1,"a":"yy"}',
         '{"a":[1,2],"b":{"a":[3,4]},"a":[5,6]}',
         '{"a":1,"b":22,"a":{"b":2}}',
+        '{"a":1,"b":22,"a":{       "b":2}}',
         '{"a":"{","\\u0061":"}"}',
     ],
 )

@@ -407,6 +407,9 @@ def test_empty_repeats_do_not_keep_a_thought_open():
     say = chunk({"content": "b", "reasoning_content": ""})
     first = chunk({"reasoning_content": "a"})
     assert timed(first, say, say, say, chunk({}, "stop")) == {C: (0, 1, 1, 1, 2)}
+    made = reader()
+    made.feed(sse(*[say] * 100))
+    assert len(made._members[C].pieces) == 1
 
 
 def test_thoughts_that_grow_together_end_together():
@@ -414,6 +417,18 @@ def test_thoughts_that_grow_together_end_together():
     say = chunk({"content": "b"})
     assert timed(both, both, say, chunk({}, "stop")) == {R: (0, 1, 1, 2, 3), D: (0, 1, 1, 2, 3)}
     assert timed(both, both, say) == {R: (0, 1, 1, 2, 3), D: (0, 1, 1, 2, 3)}  # cut later on
+
+
+def test_each_thought_ends_by_itself():
+    one, other, say = (
+        chunk({"reasoning": "a"}),
+        chunk({"reasoning_opaque": "b"}),
+        chunk({"content": "c"}),
+    )
+    assert timed(one, say, other, say, chunk({}, "stop")) == {
+        R: (0, 1, 1, 1, 2),
+        O: (0, 3, 3, 3, 4),
+    }
 
 
 def test_a_thought_that_goes_on_is_open_again():

@@ -11,11 +11,12 @@ def read(chunks, end=True):
     return events + (splitter.finish() if end else [])
 
 
-def reference(stream):
+def reference(stream, end=True):
     """The parsing rules of the HTML standard, line by line, as plainly as can be."""
     text = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     events, name, data = [], "", []
-    for line in [*text.split(b"\n"), b""]:
+    lines = text.split(b"\n")
+    for line in [*lines, b""] if end else lines[:-1]:
         if not line:
             if data:
                 events.append(Sse(name, b"\n".join(data)))
@@ -69,6 +70,16 @@ def test_any_split_gives_what_the_standard_says(stream, cuts):
     assert read([stream]) == expected
     assert read(bytewise(stream)) == expected
     assert read(pieces(stream, cuts)) == expected
+
+
+@given(STREAMS, CUTS)
+@example(b"data: 1\n\ndata: 2\n\n", [16])
+def test_no_event_waits_for_more_than_its_blank_line(stream, cuts):
+    splitter, fed, told = Splitter(), b"", []
+    for chunk in pieces(stream, cuts):
+        fed += chunk
+        told += splitter.feed(chunk)
+        assert told == reference(fed, end=False)
 
 
 @given(STREAMS, CUTS)
