@@ -9,5 +9,12 @@
 - `gallery`    bytes to the client first, then to the reader
 - `healing`    one controlled retry when a provider refuses a thought
 - `status`     health, readiness, metrics, version
+- `models`     the list of models
+- `openapi`    what can be asked here, as a document
 - `admin`      the cache API
+- `pages`      what these share: answers (`shapes`), refusals, the administrator's door
+- `recording`  what of a turn is kept
+- `sweeping`   deleting what nobody has used for a while
+- `keyfile`    the secret behind keyed hashes
+- `build`      all of it, put together from the settings
 """

@@ -13,6 +13,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from msgspec import Struct
 
+from thoughtline.settings import is_loopback
+
 Headers = Sequence[tuple[bytes, bytes]]
 
 CREDENTIALS = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
@@ -59,11 +61,35 @@ class Door:
                 name = client
         return Visitor(tenant=f"client:{name}", client=name) if name else None
 
+    @property
+    def guarded(self) -> bool:
+        """Whether the administrator has a token."""
+        return bool(self._admin)
+
     def admits_admin(self, headers: Headers, peer: str) -> bool:
-        """Whether this is the administrator: by token, or on loopback when there is none."""
-        if not self._admin:
-            return peer in ("127.0.0.1", "::1", "")
-        return hmac.compare_digest(self._admin.encode(), shown(headers, "").encode())
+        """Whether this is the administrator: by token, or on loopback when there is none.
+
+        A web page cannot come in by pointing its own name at this machine, nor can others through
+        a proxy that runs here: what was forwarded, or asked for by another name, is not local.
+        """
+        if self._admin:
+            return hmac.compare_digest(self._admin.encode(), shown(headers, "").encode())
+        if not (peer == "" or _is_loopback(peer)):
+            return False
+        known = {name: value.decode("latin-1") for name, value in headers}
+        return not _FORWARDED & known.keys() and _is_loopback(_bare(known.get(b"host", "")))
+
+
+_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+
+
+def _bare(host: str) -> str:
+    """A `Host` header without its port."""
+    return host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+
+
+def _is_loopback(host: str) -> bool:
+    return not host or is_loopback(host)
 
 
 def shown(headers: Headers, query: str) -> str:

@@ -5,7 +5,9 @@ framework between. The few pages of our own (health, metrics, admin) are a small
 application beside it. Starting opens the rooms, stopping waits for streams and writes.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 from thoughtline.gateway.proxy import Proxy, Receive, Scope, Send
 
@@ -23,15 +25,27 @@ OWN = (
 """Paths, or beginnings of paths, that are ours and no upstream's."""
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Task = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Gateway:
     """Everything behind one port."""
 
-    def __init__(self, proxy: Proxy, pages: App, *, grace: float = 30.0) -> None:
+    def __init__(
+        self,
+        proxy: Proxy,
+        pages: App,
+        *,
+        grace: float = 30.0,
+        beside: Sequence[Task] = (),
+        last: Sequence[Task] = (),
+    ) -> None:
         self.proxy = proxy
         self._pages = pages
         self._grace = grace
+        self._beside = beside  # what runs for as long as the gateway does
+        self._last = last  # what is done when everything else has ended
+        self._running: list[asyncio.Task[None]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Dispatch by kind and path."""
@@ -55,14 +69,24 @@ class Gateway:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                self.open()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
+    def open(self) -> None:
+        """Start what runs beside the walk."""
+        self._running = [asyncio.ensure_future(task()) for task in self._beside]
+
     async def close(self) -> None:
         """Let streams finish and captures be written, within the grace period; then let go."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
         await self.proxy.drain(self._grace)
         await self.proxy.wire.close()
         await self.proxy.store.close()
+        for ending in self._last:
+            await ending()

@@ -57,6 +57,7 @@ class Options(Struct, frozen=True, kw_only=True):
     commit_wait: float = 2.0  # how long the end of a response waits for the ledger
     finish_on_disconnect: bool = False  # read on and keep the turn when the client leaves
     strict: bool = False  # answer an error instead of sending a placeholder
+    whole: bool = True  # the log holds what is said, so that it can be said again
     limits: Limits = NOTHING
 
 
@@ -91,6 +92,7 @@ class Proxy:
         self.clock = clock or SystemClock()
         self.healer = Healer(observer, store, self.clock)
         self.open = 0  # responses under way
+        self.draining = False  # going down: those that are here may finish
         self._idle = asyncio.Event()
         self._idle.set()
         self._writes: set[asyncio.Task[Any]] = set()
@@ -118,6 +120,7 @@ class Proxy:
 
     async def drain(self, grace: float) -> None:
         """Wait for responses and writes that are still under way, at most this long."""
+        self.draining = True
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), grace)
         if self._writes:
@@ -243,6 +246,7 @@ class _Walk:
             tenant=visitor.tenant,
             store=proxy.store,
             lesson=learned.lesson(target.origin),
+            whole=proxy.options.whole,
         )
         exchange = await begin(
             ready.request,
@@ -306,6 +310,7 @@ class _Walk:
             url=upstream.url(self.route.dialect, self.route.path, query),
             headers=[*made, *upstream.headers.items()],
             body=body,
+            patience=upstream.patience,
         )
 
     # -- gallery, ledger -------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from thoughtline.gateway.routes import join, unversioned
 from thoughtline.guards import Target
 from thoughtline.parts import Origin
 from thoughtline.policies import infer, lookup
+from thoughtline.wires.base import Patience
 
 
 class Upstream(Struct, frozen=True, kw_only=True):
@@ -26,6 +27,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     endpoints: Mapping[str, str] = {}  # dialect → its own base, where that is somewhere else
     supports_websockets: bool = False
+    patience: Patience | None = None
     configured: bool = True  # by the user; False: known to us
 
     def __repr__(self) -> str:

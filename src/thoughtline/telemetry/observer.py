@@ -191,10 +191,10 @@ def _usage(end: TurnEnded | None) -> dict[str, int]:
         return {}
     usage = end.usage
     named = (
-        ("input", usage.input),
-        ("output", usage.output),
-        ("reasoning", usage.reasoning),
-        ("cached", usage.cached),
+        ("input_tokens", usage.input),
+        ("output_tokens", usage.output),
+        ("reasoning_tokens", usage.reasoning),
+        ("cached_tokens", usage.cached),
     )
     return {name: amount for name, amount in named if amount is not None}
 

@@ -15,6 +15,14 @@ Headers = Sequence[tuple[str, str]]
 """Names and values in order; a name may come twice."""
 
 
+class Patience(Struct, frozen=True, kw_only=True):
+    """How long an upstream may take, in seconds."""
+
+    connect: float = 10.0
+    first_byte: float = 600.0  # to send its response's headers
+    idle: float = 300.0  # between two pieces of the body
+
+
 class Outbound(Struct, frozen=True, kw_only=True):
     """One request, ready to go."""
 
@@ -22,6 +30,7 @@ class Outbound(Struct, frozen=True, kw_only=True):
     url: str
     headers: Headers
     body: bytes = b""
+    patience: Patience | None = None  # None: as the wire has it
 
 
 class Inbound(Protocol):

@@ -7,13 +7,14 @@ closed is tried once more by the client library, before any byte was answered.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 
 import aiohttp
 from aiohttp import ClientError, ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
 from thoughtline.errors import WireError
-from thoughtline.wires.base import Headers, Inbound, Outbound
+from thoughtline.wires.base import Headers, Inbound, Outbound, Patience
 
 _SILENT = frozenset({"User-Agent", "Accept", "Accept-Encoding", "Content-Type"})
 
@@ -52,16 +53,8 @@ class _Response:
 class HttpWire:
     """Upstreams over HTTP/1.1."""
 
-    def __init__(
-        self,
-        *,
-        connect_timeout: float = 10.0,
-        idle_timeout: float = 600.0,
-        connections: int = 0,
-    ) -> None:
-        self._timeout = ClientTimeout(
-            total=None, sock_connect=connect_timeout, sock_read=idle_timeout
-        )
+    def __init__(self, *, patience: Patience | None = None, connections: int = 0) -> None:
+        self._patience = patience or Patience()
         self._connections = connections  # 0: as many as needed; the server limits what comes in
         self._session: aiohttp.ClientSession | None = None
 
@@ -69,7 +62,6 @@ class HttpWire:
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
                 connector=TCPConnector(limit=self._connections, ttl_dns_cache=60),
-                timeout=self._timeout,
                 cookie_jar=DummyCookieJar(),
                 skip_auto_headers=_SILENT,
                 auto_decompress=False,
@@ -80,6 +72,7 @@ class HttpWire:
 
     @asynccontextmanager
     async def send(self, request: Outbound) -> AsyncIterator[Inbound]:
+        patience = request.patience or self._patience
         try:
             response = await self._open().request(
                 request.method,
@@ -87,11 +80,13 @@ class HttpWire:
                 headers=list(request.headers),
                 data=request.body or None,
                 allow_redirects=False,
+                timeout=_timeout(patience),
             )
         except TimeoutError as error:
             raise WireError(f"no answer from {_place(request.url)}: timed out") from error
         except (ClientError, OSError, ValueError) as error:
             raise WireError(f"cannot reach {_place(request.url)}: {_why(error)}") from error
+        _slow_down(response, patience)
         try:
             yield _Response(response)
         finally:
@@ -102,6 +97,19 @@ class HttpWire:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+@cache
+def _timeout(patience: Patience) -> ClientTimeout:
+    return ClientTimeout(total=None, sock_connect=patience.connect, sock_read=patience.first_byte)
+
+
+def _slow_down(response: aiohttp.ClientResponse, patience: Patience) -> None:
+    """From here on, silence is that between two pieces of the body."""
+    connection = response.connection  # None: all of it has come already
+    if connection is not None and connection.protocol is not None:
+        connection.protocol.read_timeout = patience.idle
+        connection.protocol.start_timeout()
 
 
 def _place(url: str) -> str:
