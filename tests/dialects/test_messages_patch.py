@@ -178,8 +178,14 @@ def test_a_thought_before_a_text_that_the_client_put_in_stays_there():
 
 
 def test_an_altered_one_there_is_replaced_there():
-    content = listed(T % "trimmed", X % histories.PLACEHOLDER, C % "1")
-    assert patched(content, ("call", 0, "a")) == content.replace("trimmed", "a")
+    content = listed(T % "a", X % histories.PLACEHOLDER, C % "1")
+    trimmed = content.replace('"thinking":""', '"thinking":"trimmed"')
+    assert patched(trimmed, ("call", 0, "a")) == content
+
+
+def test_another_one_there_is_not():
+    content = listed(T % "b", X % "x", C % "1")
+    assert patched(content, ("call", 0, "a")) == listed(X % "x", T % "a", C % "1")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,6 @@ class _Output:
         self.kinds: list[str] = []  # the first of a run bears its kind
         self.spoken: list[bool] = []  # whether it is text, first or not
         self.thoughts: list[Standing] = []  # parts that are
-        self.slots: list[int] = []  # of everything that is there, signatures too, in order
         self._survey()
 
     def _survey(self) -> None:
@@ -86,8 +85,6 @@ class _Output:
                 self._thought(run, [spans[place] for place in run.places])
 
     def _other(self, span: Span, value: Any, run: Run | None, *, first: bool) -> None:
-        if signature(value):
-            self.slots.append(len(self.others))
         self.others.append(span)
         self.values.append(value)
         self.kinds.append(run.kind if run is not None and first else "")
@@ -97,19 +94,18 @@ class _Output:
         first = self.body[spans[0].value : spans[0].end]
         raw = merged(first, [text(part) for part in run.parts], run.parts[-1])
         self.thoughts.append(Standing(len(self.others), tuple(spans), raw))
-        self.slots.append(len(self.others))
 
     def revise(self, thoughts: Sequence[Placed]) -> list[Edit]:
         """Edits that leave exactly these thoughts."""
-        wanted = [p for p in thoughts if p.carrier in (Carrier.PART, Carrier.SIGNATURE)]
-        at = slots(self.kinds, [p.place for p in wanted], self.slots)
-        separate: list[tuple[int, bytes]] = []
+        parts = [p for p in thoughts if p.carrier is Carrier.PART]
+        at = slots(self.kinds, parts, self.thoughts)
+        separate = [(slot, p.raw.encode()) for slot, p in zip(at, parts, strict=True)]
         riding: dict[int, bytes] = {}
-        for placed, slot in zip(wanted, at, strict=True):
-            if placed.carrier is Carrier.PART:
-                separate.append((slot, placed.raw.encode()))
-            elif (rides := self._ride(placed, riding)) is not None:
-                riding[rides] = placed.raw.encode()
+        for placed in thoughts:
+            if placed.carrier is Carrier.SIGNATURE:
+                rides = self._ride(placed, riding)
+                if rides is not None:
+                    riding[rides] = placed.raw.encode()
         edits = self._lists(plan(self.others, self.thoughts, separate))
         for index in range(len(self.others)):
             edits += self._sign(index, riding.get(index))

@@ -78,7 +78,7 @@ def _message(body: bytes, span: Span, thoughts: Sequence[Placed]) -> list[Edit] 
     if text is not None and not isinstance(text, str):
         return []
     kinds = ["text"] if text else []
-    found = slots(kinds, [p.place for p in wanted], [])
+    found = slots(kinds, wanted)
     pieces = [p.raw.encode() for p, slot in zip(wanted, found, strict=True) if not slot]
     if text:
         pieces.append(b'{"type":"text","text":' + there + b"}")
@@ -101,6 +101,6 @@ def _list(body: bytes, place: Span, wanted: Sequence[Placed]) -> list[Edit] | No
             kinds.append(found)
     if standing and not others and not wanted:
         return None
-    at = slots(kinds, [p.place for p in wanted], [there.slot for there in standing])
+    at = slots(kinds, wanted, standing)
     raws = [(slot, p.raw.encode()) for slot, p in zip(at, wanted, strict=True)]
     return plan(others, standing, raws).edits(spans, place)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from thoughtline import splice
 from thoughtline.dialects import thoughts
+from thoughtline.dialects.base import Placed
 from thoughtline.splice import Edit, Span
 from thoughtline.turns import Place
 
@@ -22,23 +23,34 @@ class Standing(NamedTuple):
     raw: bytes
 
 
-def slots(kinds: Sequence[str], places: Sequence[Place], standing: Sequence[int]) -> list[int]:
-    """For each place the index of the element it is before; `len(kinds)` is behind the last.
+def slots(
+    kinds: Sequence[str], wanted: Sequence[Placed], standing: Sequence[Standing] = ()
+) -> list[int]:
+    """For each thought the index of the element it is before; `len(kinds)` is behind the last.
 
     `kinds` are those of the elements that are no thoughts: "text", "call", "blob" or "" (nothing).
-    `standing` are the slots of the thoughts that are there: where they fit, they win.
+    Where just these thoughts are there already, altered or not, they stay where that is possible.
     """
     found: list[int] = []
-    for place in places:
-        slot = _slot(kinds, place)
+    for placed in wanted:
+        slot = _slot(kinds, placed.place)
         found.append(max(slot, found[-1]) if found else slot)  # thoughts never change their order
-    claimed = {slot for slot, place in zip(found, places, strict=True) if place.kind == "text"}
+    claimed = {slot for slot, p in zip(found, wanted, strict=True) if p.place.kind == "text"}
     if len(standing) == len(found) and all(
-        _fits(kinds, at, slot, place, claimed)
-        for at, slot, place in zip(standing, found, places, strict=True)
+        _fits(kinds, there.slot, slot, placed.place, claimed) and _kin(there.raw, placed)
+        for there, slot, placed in zip(standing, found, wanted, strict=True)
     ):
-        return list(standing)
+        return [there.slot for there in standing]
     return found
+
+
+def _kin(there: bytes, placed: Placed) -> bool:
+    """Whether this is that thought, or what a client made of it: a seal is seldom touched."""
+    raw = placed.raw.encode()
+    if same(there, raw):
+        return True
+    seals = thoughts.seals(placed.carrier, splice.loads(raw))
+    return not set(seals).isdisjoint(thoughts.seals(placed.carrier, splice.loads(there)))
 
 
 def _slot(kinds: Sequence[str], place: Place) -> int:
