@@ -10,7 +10,7 @@ from thoughtline.dialects import DIALECTS
 from thoughtline.errors import Unavailable
 from thoughtline.gateway.learned import Lesson
 from thoughtline.gateway.preparing import expanded, members, prepare
-from thoughtline.parts import Blob, Text
+from thoughtline.parts import Text
 from thoughtline.policies import lookup
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.turns import Turn
@@ -239,22 +239,48 @@ async def test_two_chains_that_look_alike_keep_their_own_thoughts():
         said[number] = client.next()
 
 
-def test_a_picture_cannot_be_written_out_again():
-    from thoughtline.gateway.histories import _whole
-
-    assert not _whole(Turn(input=(Blob(kind="input_image", digest="d"),)))
+PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,eA=="}
+SEEN = {"role": "user", "content": [{"type": "input_text", "text": "see"}, PICTURE]}
 
 
-async def test_a_chain_with_a_picture_is_the_server_s_business():
+@pytest.mark.parametrize(
+    "first",
+    [[SEEN], [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "hi"}]],
+    ids=["a picture", "a system message"],
+)
+async def test_what_the_log_does_not_hold_is_the_server_s_business(first):
+    """It is let to store that, and every response after it."""
     rooms = with_sim("openai", "openai")
-    picture = {"type": "input_image", "image_url": "data:image/png;base64,eA=="}
-    content = [{"type": "input_text", "text": "see"}, picture]
-    body = {"model": GPT, "input": [{"role": "user", "content": content}]}
-    first = await rooms.post("/v1/responses", body)
-    again = {"model": GPT, "input": "and?", "previous_response_id": first.json["id"]}
-    answer = await rooms.post("/v1/responses", again)
-    assert rooms.wire.bodies[-1]["previous_response_id"] == first.json["id"]
-    assert answer.status == 400  # the server's own word: half a history would be worse
+    answer = await rooms.post("/v1/responses", {"model": GPT, "input": first})
+    for _ in range(3):
+        body = {"model": GPT, "input": "and?", "previous_response_id": answer.json["id"]}
+        answer = await rooms.post("/v1/responses", body)
+        assert answer.status == 200
+        assert rooms.wire.bodies[-1]["previous_response_id"] == body["previous_response_id"]
+    assert not any("store" in body for body in rooms.wire.bodies)
+    rooms.wire.sim.stored.clear()
+    body["previous_response_id"] = answer.json["id"]
+    assert (await rooms.post("/v1/responses", body)).status == 400  # half a history would be worse
+
+
+async def test_a_log_of_thoughts_only_cannot_write_out_what_was_said():
+    wire = ScriptedWire(DONE)
+    await Rooms(wire, "openai", whole=False).post("/v1/responses", {"model": GPT, "input": "hi"})
+    assert "store" not in wire.bodies[0]
+    await Rooms(wire, "codex", whole=False).post("/v1/responses", {"model": GPT, "input": "hi"})
+    assert wire.bodies[1]["store"] is False
+
+
+async def test_a_chain_whose_history_was_edited_is_not_the_one_in_the_log():
+    """The server was told another story than the session's."""
+    rooms = with_sim("openai", "openai")
+    client = await Client(rooms, "responses", GPT, fields={"store": True}, keep=False).run(3)
+    client.turns[0] = Turn(input=(Text(text="Edited"),), output=client.turns[0].output)
+    answer = await client.say(*client.next())
+    rooms.wire.sim.stored.clear()
+    fields = {"store": True, "previous_response_id": answer.json["id"]}
+    chained = Client(rooms, "responses", GPT, fields=fields)
+    assert (await chained.say(*client.next())).status == 400
 
 
 class Deaf(MemoryStore):

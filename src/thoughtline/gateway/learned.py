@@ -27,6 +27,10 @@ SESSION = "thoughtline:learned"
 TENANT = ""
 ANY = "*"
 """In place of a model: the whole endpoint is like that."""
+PAUSE = 5_000_000_000
+"""Nanoseconds before a store that did not answer is asked again."""
+DOUBTS = 4096
+"""How many doubts are remembered: clients make up model names."""
 
 
 class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -87,18 +91,20 @@ class Learned:
         self._lessons: dict[Place, Lesson] = {}
         self._doubts: set[tuple[Place, Lesson]] = set()
         self._seq = -1
-        self._loaded = False
+        self._wait: int | None = 0  # until this reading of the clock; None: everything was read
 
     async def ready(self) -> None:
-        """Read what was learned before, the first time; a store that is down is asked again."""
-        if not self._loaded:
+        """Read what was learned before, the first time; a store that is down is asked later."""
+        if self._wait is not None and self._clock.mono() >= self._wait:
             await self.refresh()
 
     async def refresh(self) -> None:
         """Read what was learned since, here or in another process."""
-        with contextlib.suppress(StoreError):
+        try:
             self._take(await self._store.read(SESSION, after=self._seq))
-            self._loaded = True
+            self._wait = None
+        except StoreError:
+            self._wait = self._clock.mono() + PAUSE
 
     def _take(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -130,6 +136,8 @@ class Learned:
 
     def doubt(self, origin: Origin, lesson: Lesson) -> None:
         """This did not help there."""
+        if len(self._doubts) >= DOUBTS:
+            self._doubts.clear()
         self._doubts.add((place(origin, lesson), lesson))
 
     def doubted(self, origin: Origin, lesson: Lesson) -> bool:

@@ -2,10 +2,12 @@
 
 Towards a Responses server that keeps nothing for this client, what the client only names (a
 previous response, an item) is written out from the log, `store` is false, and the sealed thoughts
-are asked for. A client that wants the server to remember is left alone. What an endpoint has
-taught (`learned`) is done at once. The reading of the log is at the edge; the rest is pure.
+are asked for. A client that wants the server to remember is left alone, and so is one that says
+what the log does not hold (pictures, system messages): nobody could write that out again. What an
+endpoint has taught (`learned`) is done at once. The log is read at the edge; the rest is pure.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +22,8 @@ from thoughtline.dialects.responses import Responses
 from thoughtline.errors import ThoughtlineError, Unreadable
 from thoughtline.events import Outcome
 from thoughtline.exchanges import Behind, Exchange, Rewrite, Terms
-from thoughtline.gateway import rewrites
-from thoughtline.gateway.histories import path_to
+from thoughtline.gateway import histories, rewrites
+from thoughtline.gateway.histories import ASIDE, path_to
 from thoughtline.gateway.learned import Lesson
 from thoughtline.memories import Memory
 from thoughtline.parts import Call, Carrier, Thought
@@ -31,6 +33,7 @@ from thoughtline.stores.base import Store
 from thoughtline.turns import Turn
 
 INCLUDE = "reasoning.encrypted_content"
+_ASIDE = re.compile(rb'"role"\s*:\s*"(?:system|developer)"')
 UNTAUGHT = Lesson()
 
 
@@ -51,17 +54,27 @@ async def prepare(
     tenant: str,
     store: Store,
     lesson: Lesson | None = None,
+    whole: bool = True,
 ) -> Prepared:
-    """Give a request what its endpoint needs. One that needs nothing is given back as it is."""
+    """Give a request what its endpoint needs. One that needs nothing is given back as it is.
+
+    `whole`: the log holds what is said, and not only what is thought.
+    """
     try:
         made = Prepared(request=request)
         if isinstance(dialect, Responses):
             made = await _recalled(request, dialect, policy, tenant, store)
-        fields = members(made.request, dialect.name, policy, lesson or UNTAUGHT)
+            if not whole or not told_whole(request):
+                noted = {ASIDE: "something was said that is not kept"}
+                made = replace(made, terms=replace(made.terms, noted=noted))
+        again = ASIDE not in made.terms.noted
+        fields = members(made.request, dialect.name, policy, lesson or UNTAUGHT, again=again)
         last = changes(made.request, dialect.name, policy, lesson or UNTAUGHT)
     except Unreadable:
         return Prepared(request=request)
-    return replace(made, terms=Terms(fields=fields, rewrites=last)) if fields or last else made
+    if not fields and not last:
+        return made
+    return replace(made, terms=replace(made.terms, fields=fields, rewrites=last))
 
 
 # -- what the client only names ------------------------------------------------------------------
@@ -83,8 +96,9 @@ async def _recalled(
         after = _settled(found.get(k.ref("response", request.previous), ()))
         turns = await path_to(store, after) if after else ()
         behind = Behind(after, turns) if after and turns else None
+        noted = {ASIDE: after.skipped[ASIDE]} if after and ASIDE in after.skipped else {}
         if kept:
-            return Prepared(request=request, behind=behind)
+            return Prepared(request=request, behind=behind, terms=Terms(noted=noted))
         memories = {id: _settled(found.get(k.ref("item", id), ())) for id in named}
         items = await _items(store, memories)
     except ThoughtlineError:
@@ -94,7 +108,13 @@ async def _recalled(
     if behind is not None:
         made = expanded(made, dialect, turns)
         certain |= {turn.id for turn in turns}
-    return Prepared(request=made, certain=frozenset(certain))
+    return Prepared(request=made, certain=frozenset(certain), terms=Terms(noted=noted))
+
+
+def told_whole(request: Request) -> bool:
+    """Whether the log will hold all that a request says: not so for pictures and asides."""
+    heard = (part for turn in request.turns for part in turn.input)
+    return _ASIDE.search(request.body) is None and histories.whole(heard)
 
 
 def references(request: Request) -> list[str]:
@@ -165,9 +185,9 @@ def _reread(request: Request, dialect: Dialect, body: bytes) -> Request:
 
 
 def members(
-    request: Request, dialect: str, policy: Policy, lesson: Lesson
+    request: Request, dialect: str, policy: Policy, lesson: Lesson, *, again: bool = True
 ) -> dict[str, bytes | None]:
-    """Top-level members to set or to remove."""
+    """Top-level members to set or to remove; `again`: the log could say all of it again."""
     stateless = dialect == "responses" and (policy.stateless or bool(lesson.unstored))
     if not (stateless or lesson.drops or lesson.all_turns):
         return {}
@@ -175,7 +195,8 @@ def members(
     made: dict[str, bytes | None] = {name: None for name in lesson.drops if name in top.has}
     if stateless:
         must = lesson.unstored or not policy.remembers
-        if top.value("store") is not False and (must or not _wants_state(request, top)):
+        free = again and not _wants_state(request, top)
+        if top.value("store") is not False and (must or free):
             made["store"] = b"false"
         included = top.value("include") or []
         if isinstance(included, list) and INCLUDE not in included and not lesson.unsealed:
@@ -214,13 +235,18 @@ class Top:
 
 def changes(request: Request, dialect: str, policy: Policy, lesson: Lesson) -> tuple[Rewrite, ...]:
     """Last changes of the finished body."""
-    wanted: list[tuple[str, bool | None, Rewrite]] = [
-        ("chat", lesson.nine, rewrites.nine_characters),
-        ("responses", lesson.nameless, rewrites.nameless),
-        ("responses", lesson.summaries, rewrites.summarised),
-        ("messages", _may_be_switched_off(request, policy), rewrites.unclearing),
-    ]
-    return tuple(made for name, asked, made in wanted if asked and name == dialect)
+    wanted: list[tuple[bool | None, Rewrite]] = []
+    match dialect:
+        case "chat":
+            wanted = [(lesson.nine, rewrites.nine_characters)]
+        case "responses":
+            wanted = [
+                (lesson.nameless, rewrites.nameless),
+                (lesson.summaries, rewrites.summarised),
+            ]
+        case "messages":
+            wanted = [(_may_be_switched_off(request, policy), rewrites.unclearing)]
+    return tuple(rewrite for asked, rewrite in wanted if asked)
 
 
 def _may_be_switched_off(request: Request, policy: Policy) -> bool:
