@@ -216,7 +216,7 @@ def patched(outputs, *thoughts):
         (
             [signed(X % "xy", "s"), C % "f", X % "z"],
             [sig("text", 1, "s"), part("text", 2, "t")],
-            [signed(X % "xy", "s"), C % "f", T % "t", X % "z"],
+            [signed(X % "xy", "s"), T % "t", C % "f", X % "z"],
         ),
         # What has nothing to stand on is not sent.
         ([signed(C % "f", "old")], [sig("text", 0, "s")], [C % "f"]),
