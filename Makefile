@@ -39,9 +39,11 @@ $(STAMP): pyproject.toml
 	fi
 	@touch $@
 
-run: $(STAMP) ## set up, then play the demo
+run: $(STAMP) ## set up, play the demo, then run the gateway until Ctrl-C
 	$(say) "thoughtline demo"
 	@$(BIN)/thoughtline demo
+	$(say) "thoughtline serve"
+	@exec $(BIN)/thoughtline serve
 
 test: lint ## set up, then every check and every test
 	$(say) "pytest"

@@ -7,6 +7,7 @@ import click
 import thoughtline
 
 COMMANDS = {
+    "serve": "Run the gateway.",
     "demo": "Show what gets lost without Thoughtline, and kept with it.",
     "sim": "Serve strict simulated providers.",
     "init": "Write a commented settings file.",
@@ -41,6 +42,7 @@ _HELP = """Keep a model's reasoning alive from turn to turn.
 
 \b
 Start here:
+    thoughtline serve    the gateway; then point a client's base URL at it
     thoughtline demo     a client that strips thoughts, without and with Thoughtline
     thoughtline sim      strict simulated providers, to test your own client with
 """
