@@ -148,6 +148,8 @@ def test_a_users_tags_are_the_users_words():
     spoken, tagged = text("x"), text("<think>a</think>x")
     assert keys.visible(spoken) == keys.visible(tagged)
     assert keys.visible(spoken, heard=True) != keys.visible(tagged, heard=True)
+    one, other = (keys.trail([Turn(input=t, output=text("a"))])[0][0] for t in (spoken, tagged))
+    assert one.chain != other.chain
 
 
 def test_ids_thoughts_and_decisions_are_not_visible():

@@ -325,16 +325,13 @@ def test_formatting_does_not_matter(messages, random):
 
 @given(histories())
 def test_what_is_written_reads_back(messages):
-    turns = read(*messages).turns
-    again = CHAT.read(CHAT.write(turns, model="m")).turns
-    for one, other in zip(_answered(turns), _answered(again), strict=True):
+    *turns, last = read(*messages).turns
+    turns = [turn for turn in turns if turn.output]  # there is no way to write an empty answer
+    again = CHAT.read(CHAT.write([*turns, last], model="m")).turns
+    for one, other in zip([*turns, last], again, strict=True):
         assert [p for p in other.output if isinstance(p, Thought)] == [*one.thoughts]
         assert keys.visible(one.output) == keys.visible(other.output)
         assert keys.visible(one.input, heard=True) == keys.visible(other.input, heard=True)
-
-
-def _answered(turns):
-    return [turn for turn in turns if turn.output]
 
 
 def test_thoughts_are_written_to_the_byte():

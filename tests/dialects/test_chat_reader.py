@@ -347,6 +347,13 @@ def test_facts_about_the_turn():
     assert (copilot.model, copilot.response) == ("gemini-3.1-pro", "7mwraYu3Kq")
 
 
+def test_the_first_id_and_model_are_kept():
+    first = chunk({"content": "a"}, id="one", model="served")
+    last = chunk({}, "stop", id="two", model="other", usage={"prompt_tokens": 1})
+    ended = read([sse(chunk({}, id="", model=""), first, last)])[-1]
+    assert (ended.response, ended.model, ended.usage) == ("one", "served", Usage(input=1))
+
+
 def test_the_model_as_served_is_part_of_the_origin():
     thought = read([recorded("chat-deepseek.sse")])
     made = next(t.thought.origin for t in thought if isinstance(t, Reasoning))

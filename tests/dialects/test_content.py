@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 
+from alterations import backwards
 from spellings import VALUES
 from thoughtline import keys
 from thoughtline.dialects.content import blob, hints, joined, texts
@@ -75,7 +76,12 @@ def test_different_things_are_different():
 def test_any_content_can_be_read(value):
     assert isinstance(joined(value), str)
     assert all(isinstance(part, Text | Blob) for part in texts(value))
-    assert blob("k", value) == blob("k", value)
+    assert blob("k", value) == blob("k", backwards(value))
+
+
+def test_the_order_of_keys_does_not_count():
+    part = {"type": "file", "file": {"file_id": "file-1", "file_data": PNG, "url": "http://x"}}
+    assert blob("file", part) == blob("file", backwards(part))
 
 
 @pytest.mark.parametrize(
