@@ -5,6 +5,7 @@ store's file. Says where it listens and what to set in a client, and ends gracef
 finish, turns are written.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -68,7 +69,8 @@ def serve(*, as_json: bool, **flags: Any) -> None:
         {name: value for name, value in flags.items() if value is not None}
     )
     try:
-        _run(settings, listener)
+        with contextlib.suppress(KeyboardInterrupt):  # handed on by the server when it has ended
+            _run(settings, listener)
     except ThoughtlineError as error:
         raise click.ClickException(str(error)) from error
 

@@ -1,0 +1,141 @@
+"""The gateway as a process: it says where it listens, serves, and ends gracefully."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import httpx2
+import pytest
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start `thoughtline serve` in a folder of its own; gives its address and the process."""
+    processes = []
+
+    def run(*arguments, env=None):
+        clean = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.endswith("_API_KEY") and not k.startswith("THOUGHTLINE")
+        }
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "thoughtline",
+                "serve",
+                "--port",
+                "0",
+                "--json",
+                "--store",
+                f"sqlite:///{tmp_path}/t.db",
+                *arguments,
+            ],
+            cwd=tmp_path,
+            env={**clean, **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        line = process.stdout.readline()
+        said = json.loads(line) if line else {}
+        for _ in range(400):
+            try:
+                if httpx2.get(said["url"] + "/health").status_code == 200:
+                    break
+            except httpx2.TransportError:
+                pass
+            import time
+
+            time.sleep(0.05)
+        return said.get("url", ""), process
+
+    yield run
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": "run", "parameters": {"type": "object", "properties": {}}},
+    }
+]
+
+
+def exchange(url, messages, model="sim/deepseek/deepseek-v4-pro"):
+    reply = httpx2.post(
+        f"{url}/v1/chat/completions",
+        json={"model": model, "messages": messages, "tools": TOOLS},
+        headers={"authorization": "Bearer me"},
+    )
+    assert reply.status_code == 200, reply.text
+    message = {
+        k: v for k, v in reply.json()["choices"][0]["message"].items() if k != "reasoning_content"
+    }
+    results = [
+        {"role": "tool", "tool_call_id": c["id"], "content": "ok"}
+        for c in message.get("tool_calls") or []
+    ]
+    return reply, [*messages, message, *(results or [{"role": "user", "content": "go on"}])]
+
+
+def test_it_serves_and_ends_on_a_signal(start):
+    url, process = start()
+    assert httpx2.get(f"{url}/health").status_code == 200
+    messages = [{"role": "user", "content": "mend it"}]
+    for turn in range(4):
+        reply, messages = exchange(url, messages)
+        assert f"restored={turn};" in reply.headers["x-thoughtline-replay"]
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+
+
+def test_a_conversation_survives_kill_9(start):
+    """What a client received in full is in the log, also one moment after a crash."""
+    messages = [{"role": "user", "content": "mend it"}]
+    for turn in range(3):
+        url, process = start()
+        reply, messages = exchange(url, messages)
+        assert f"restored={turn}; missed=0" in reply.headers["x-thoughtline-replay"]
+        process.kill()
+        process.wait()
+
+
+def test_workers_share_the_store(start):
+    url, process = start("--workers", "2")
+    messages = [{"role": "user", "content": "mend it"}]
+    for turn in range(6):
+        reply, messages = exchange(url, messages, "sim/kimi-k3")
+        assert f"restored={turn}; missed=0" in reply.headers["x-thoughtline-replay"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+
+
+def test_a_taken_port_is_a_sentence(start, tmp_path):
+    url, _ = start()
+    port = url.rpartition(":")[2]
+    second = subprocess.run(
+        [sys.executable, "-m", "thoughtline", "serve", "--port", port],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert second.returncode == 1
+    assert "cannot listen on 127.0.0.1:" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_it_does_not_listen_to_the_world_without_keys(tmp_path):
+    refused = subprocess.run(
+        [sys.executable, "-m", "thoughtline", "serve", "--host", "0.0.0.0", "--port", "0"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert refused.returncode == 1
+    assert "allow" in refused.stderr
