@@ -303,6 +303,16 @@ class Finding(StoreContract):
         found = await store.find("T", [A, B])
         assert [m.thoughts for m in (*found[A], *found[B])] == [(), ()]
 
+    async def test_data_cannot_pretend_to_be_another_thought(self, store):
+        body = '{"thought":{"type":"thought","carrier":"think","raw":"1"}}'
+        for smuggled in (f"{body}],[1,1,1,{body}", f"{body},[1,1,1,{body}]", f"{body}]", "1,1"):
+            draft = plain(type="reasoning", parent="t2", data=smuggled)
+            await store.append(turn("s", "t1", '"mine"', names=[A]))
+            await store.append(turn("z", "t2", names=[B], drafts=(draft,)))
+            found = await store.find("T", [A, B])
+            assert {t.raw for t in found[A][0].thoughts} == {'"mine"'}
+            assert found[B][0].thoughts == ()
+
     async def test_refusals_are_applied(self, store):
         await store.append(turn("s", "t1", '"a"', '"b"', '"c"', names=[A]))
         await store.append(turn("s", "t2", '"a"', '"b"', names=[B]))
