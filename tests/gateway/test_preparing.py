@@ -7,8 +7,9 @@ import pytest
 
 from rooms import Answer, Client, Rooms, ScriptedWire, with_sim
 from thoughtline.dialects import DIALECTS
-from thoughtline.errors import Unavailable
+from thoughtline.errors import Unavailable, Unreadable
 from thoughtline.gateway.learned import Lesson
+from thoughtline.gateway.members import wishes as read_wishes
 from thoughtline.gateway.preparing import expanded, members, prepare
 from thoughtline.parts import Text
 from thoughtline.policies import lookup
@@ -22,9 +23,10 @@ SEALED = b'["reasoning.encrypted_content"]'
 STATELESS = {"store": b"false", "include": SEALED}
 
 
-def wishes(policy, lesson=None, dialect="responses", **body):
-    request = DIALECTS[dialect].read(json.dumps({"model": GPT, "input": "hi", **body}).encode())
-    return members(request, dialect, lookup(policy, dialect, GPT), lesson or Lesson())
+def wishes(policy, lesson=None, **body):
+    request = RESPONSES.read(json.dumps({"model": GPT, "input": "hi", **body}).encode())
+    row = lookup(policy, "responses", GPT)
+    return members(request, row, lesson or Lesson(), read_wishes(request.body))
 
 
 def statuses(rooms):
@@ -81,12 +83,33 @@ def test_others_are_asked_for_nothing(policy):
 def test_what_an_endpoint_taught():
     assert wishes("generic", Lesson(unstored=True), store=True) == STATELESS
     assert wishes("openai", Lesson(unsealed=True)) == {"store": b"false"}
-    assert wishes("generic", Lesson(drops=("user",)), user="me") == {"user": None}
-    assert wishes("generic", Lesson(drops=("user",))) == {}
     context = {"reasoning": b'{"effort": 1,"context":"all_turns"}'}
     assert wishes("generic", Lesson(all_turns=True), reasoning={"effort": 1}) == context
     assert wishes("generic", Lesson(all_turns=True), reasoning={"context": "auto"}) == {}
     assert wishes("generic", Lesson(all_turns=True), reasoning="?")["reasoning"]
+
+
+@pytest.mark.parametrize(("dialect", "input"), [("responses", "input"), ("chat", "messages")])
+async def test_what_an_endpoint_does_not_take_is_left_out(dialect, input):
+    for more, gone in (({"user": "me"}, {"user": None}), ({}, {})):
+        made = await prepare(
+            DIALECTS[dialect].read(json.dumps({input: [], **more}).encode()),
+            dialect=DIALECTS[dialect],
+            policy=lookup("generic", dialect, GPT),
+            tenant="t",
+            store=MemoryStore(),
+            lesson=Lesson(drops=("user",)),
+        )
+        assert made.terms.fields == gone
+
+
+def test_odd_bodies_are_read_with_patience():
+    """Half an emoji, items that are none: what is asked for is understood all the same."""
+    half = b'{"store":true,"x":"\\ud83d","input":[1,{"role":"developer"},{"role":["\\ud83d"]}]}'
+    said = read_wishes(half)
+    assert (said.store, said.asides) == (True, True)
+    with pytest.raises(Unreadable):
+        read_wishes(b"[]")
 
 
 async def test_a_request_that_needs_nothing_leaves_as_it_came():

@@ -7,9 +7,7 @@ what the log does not hold (pictures, system messages): nobody could write that 
 endpoint has taught (`learned`) is done at once. The log is read at the edge; the rest is pure.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +23,7 @@ from thoughtline.exchanges import Behind, Exchange, Rewrite, Terms
 from thoughtline.gateway import histories, rewrites
 from thoughtline.gateway.histories import ASIDE, path_to
 from thoughtline.gateway.learned import Lesson
+from thoughtline.gateway.members import Top, Wishes, wishes
 from thoughtline.memories import Memory
 from thoughtline.parts import Call, Carrier, Thought
 from thoughtline.policies import Policy
@@ -33,7 +32,6 @@ from thoughtline.stores.base import Store
 from thoughtline.turns import Turn
 
 INCLUDE = "reasoning.encrypted_content"
-_ASIDE = re.compile(rb'"role"\s*:\s*"(?:system|developer)"')
 UNTAUGHT = Lesson()
 
 
@@ -60,16 +58,22 @@ async def prepare(
 
     `whole`: the log holds what is said, and not only what is thought.
     """
+    taught = lesson or UNTAUGHT
+    made = Prepared(request=request)
+    fields: dict[str, bytes | None] = {}
     try:
-        made = Prepared(request=request)
         if isinstance(dialect, Responses):
-            made = await _recalled(request, dialect, policy, tenant, store)
-            if not whole or not told_whole(request):
+            said = wishes(request.body)
+            made = await _recalled(request, dialect, policy, tenant, store, said=said)
+            if not whole or not told_whole(request, said):
                 noted = {ASIDE: "something was said that is not kept"}
                 made = replace(made, terms=replace(made.terms, noted=noted))
-        again = ASIDE not in made.terms.noted
-        fields = members(made.request, dialect.name, policy, lesson or UNTAUGHT, again=again)
-        last = changes(made.request, dialect.name, policy, lesson or UNTAUGHT)
+            again = ASIDE not in made.terms.noted
+            fields |= members(made.request, policy, taught, said, again=again)
+        if taught.drops:
+            has = splice.members(request.body)
+            fields |= {name: None for name in taught.drops if name in has}
+        last = changes(made.request, dialect.name, policy, taught)
     except Unreadable:
         return Prepared(request=request)
     if not fields and not last:
@@ -81,7 +85,13 @@ async def prepare(
 
 
 async def _recalled(
-    request: Request, dialect: Responses, policy: Policy, tenant: str, store: Store
+    request: Request,
+    dialect: Responses,
+    policy: Policy,
+    tenant: str,
+    store: Store,
+    *,
+    said: Wishes,
 ) -> Prepared:
     """The request with what it names written out, where the server will not know it."""
     named = references(request)
@@ -90,7 +100,7 @@ async def _recalled(
     names = [k.ref("item", id) for id in named]
     if request.previous:
         names.append(k.ref("response", request.previous))
-    kept = policy.remembers and Top(request.body).value("store") is True
+    kept = policy.remembers and said.store is True
     try:
         found = await store.find(tenant, names)
         after = _settled(found.get(k.ref("response", request.previous), ()))
@@ -111,10 +121,10 @@ async def _recalled(
     return Prepared(request=made, certain=frozenset(certain), terms=Terms(noted=noted))
 
 
-def told_whole(request: Request) -> bool:
+def told_whole(request: Request, said: Wishes) -> bool:
     """Whether the log will hold all that a request says: not so for pictures and asides."""
     heard = (part for turn in request.turns for part in turn.input)
-    return _ASIDE.search(request.body) is None and histories.whole(heard)
+    return not said.asides and histories.whole(heard)
 
 
 def references(request: Request) -> list[str]:
@@ -185,52 +195,28 @@ def _reread(request: Request, dialect: Dialect, body: bytes) -> Request:
 
 
 def members(
-    request: Request, dialect: str, policy: Policy, lesson: Lesson, *, again: bool = True
+    request: Request, policy: Policy, lesson: Lesson, said: Wishes, *, again: bool = True
 ) -> dict[str, bytes | None]:
-    """Top-level members to set or to remove; `again`: the log could say all of it again."""
-    stateless = dialect == "responses" and (policy.stateless or bool(lesson.unstored))
-    if not (stateless or lesson.drops or lesson.all_turns):
-        return {}
-    top = Top(request.body)
-    made: dict[str, bytes | None] = {name: None for name in lesson.drops if name in top.has}
-    if stateless:
+    """Members of a Responses request to set; `again`: the log could say all of it again."""
+    made: dict[str, bytes | None] = {}
+    if policy.stateless or lesson.unstored:
         must = lesson.unstored or not policy.remembers
-        free = again and not _wants_state(request, top)
-        if top.value("store") is not False and (must or free):
+        free = again and not _wants_state(request, said)
+        if said.store is not False and (must or free):
             made["store"] = b"false"
-        included = top.value("include") or []
+        included = said.include or []
         if isinstance(included, list) and INCLUDE not in included and not lesson.unsealed:
             made["include"] = splice.dumps([*included, INCLUDE])
-    asked = top.value("reasoning") if lesson.all_turns else None
-    if lesson.all_turns and not (isinstance(asked, dict) and "context" in asked):
-        made["reasoning"] = top.nested("reasoning", {"context": b'"all_turns"'})
+    asked = said.reasoning if isinstance(said.reasoning, dict) else {}
+    if lesson.all_turns and "context" not in asked:
+        made["reasoning"] = Top(request.body).nested("reasoning", {"context": b'"all_turns"'})
     return made
 
 
-def _wants_state(request: Request, top: "Top") -> bool:
+def _wants_state(request: Request, said: Wishes) -> bool:
     """Whether the client counts on the server's memory."""
-    asked = top.value("store") is True or top.value("conversation") or top.value("background")
+    asked = said.store is True or said.conversation or said.background
     return bool(asked or request.previous or references(request))
-
-
-class Top:
-    """The top-level members of a body, found once."""
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-        self.has = splice.members(body)
-
-    def value(self, name: str) -> Any:
-        """What a member says; None where it is not there."""
-        place = self.has.get(name)
-        return splice.loads(self.body[place.value : place.end]) if place else None
-
-    def nested(self, name: str, wanted: Mapping[str, bytes | None]) -> bytes:
-        """An object with some of its members set; made where it is not there."""
-        place = self.has.get(name)
-        raw = self.body[place.value : place.end] if place else b"{}"
-        raw = raw if raw[:1] == b"{" else b"{}"
-        return splice.apply(raw, top_level.edits(raw, splice.members(raw), wanted))
 
 
 def changes(request: Request, dialect: str, policy: Policy, lesson: Lesson) -> tuple[Rewrite, ...]:

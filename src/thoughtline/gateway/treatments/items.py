@@ -14,7 +14,8 @@ from thoughtline.dialects.responses_items import Side, kind, side
 from thoughtline.gateway import rewrites
 from thoughtline.gateway.cases import Case, Change, Sent, positions
 from thoughtline.gateway.learned import Lesson
-from thoughtline.gateway.preparing import Top, expanded
+from thoughtline.gateway.members import Top
+from thoughtline.gateway.preparing import expanded
 from thoughtline.gateway.treatments.parameters import rewriting, setting
 from thoughtline.parts import Blob, Call, Carrier, Text, Thought
 from thoughtline.policies import Need

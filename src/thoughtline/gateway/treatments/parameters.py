@@ -9,7 +9,8 @@ from thoughtline.exchanges import Rewrite
 from thoughtline.gateway import rewrites
 from thoughtline.gateway.cases import Case, Change
 from thoughtline.gateway.learned import Lesson
-from thoughtline.gateway.preparing import Top, expanded
+from thoughtline.gateway.members import Top
+from thoughtline.gateway.preparing import expanded
 
 _PARAMETER = re.compile(r"unsupported parameter:\s*['\"`]?([a-z_]+)", re.IGNORECASE)
 
