@@ -1,19 +1,16 @@
 """A streamed Chat Completions response, as events.
 
-The typed structs below name only what is looked at; everything in them may be of any type, since
-bad output of a provider must not break a stream that is passing through. Deltas are told at once.
-What they add up to is told at the end, in the order in which a message has it: the thoughts beside
-the content, the content with the thoughts inside it, the calls with what rides on them.
+Deltas are told at once. What they add up to is told at the end, in the order in which a message
+has it: the thoughts beside the content, the content with the thoughts inside it, the calls with
+what rides on them. Nothing in here raises, whatever a provider sends.
 """
 
 import json
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
 from thoughtline.clock import Clock
 from thoughtline.dialects import inline
+from thoughtline.dialects.chat_chunks import REFUSED, ChatChunk, ChatDelta, decode, lenient
 from thoughtline.dialects.chat_message import is_chunk, text_of
 from thoughtline.dialects.chat_pieces import Growing, GrowingCall, readable
 from thoughtline.dialects.chat_recorder import ChatRecorder
@@ -37,35 +34,6 @@ from thoughtline.events import (
 from thoughtline.parts import Call, Carrier, Origin, Text
 
 
-class _Delta(Struct, gc=False):
-    content: Any = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    reasoning_details: Any = None
-    reasoning_text: Any = None
-    reasoning_opaque: Any = None
-    tool_calls: Any = None
-    function_call: Any = None
-
-
-class _Choice(Struct, gc=False):
-    delta: _Delta | None = None
-    index: Any = 0
-    finish_reason: Any = None
-    usage: Any = None
-
-
-class _Chunk(Struct, gc=False):
-    choices: list[_Choice] | None = None
-    id: Any = None
-    model: Any = None
-    usage: Any = None
-    error: Any = None
-
-
-_decode = msgspec.json.Decoder(_Chunk).decode
-
-
 class ChatReader(ChatRecorder):
     """Reads one streamed response."""
 
@@ -78,7 +46,7 @@ class ChatReader(ChatRecorder):
         self._inline = inline.Inline()
         self._calls: list[GrowingCall] = []
         self._open: dict[int, GrowingCall] = {}  # by index: the call that is growing
-        self._thinking = False  # whether a thought is growing
+        self._thinking: set[Stopwatch] = set()  # of the thoughts that are growing
         self._voice: Carrier | None = None  # the one that is shown, where a text comes twice
 
     def feed(self, data: bytes) -> list[Happening]:
@@ -106,27 +74,22 @@ class ChatReader(ChatRecorder):
     def _read(self, events: list[bytes], told: list[Happening]) -> None:
         for data in events:
             try:
-                chunk = _decode(data)
-            except (msgspec.MsgspecError, ValueError, RecursionError):
+                chunk = decode(data)
+            except REFUSED:
                 self._odd(data, told)
             else:
                 self._take(chunk, told)
 
     def _odd(self, data: bytes, told: list[Happening]) -> None:
-        """The end, or a chunk that the strict decoder refuses: half an emoji, unexpected types."""
+        """The end, or a chunk that the strict decoder refuses."""
         if data.strip() == b"[DONE]":
             self.finish(None)
-            return
-        try:
-            document = json.loads(data.decode("utf-8", "replace"), strict=False)
-        except (ValueError, RecursionError):
-            return
-        if isinstance(document, dict):
+        elif (chunk := lenient(data)) is not None:
             shown: list[Happening] = []
-            self._take(_loose(document), shown)
+            self._take(chunk, shown)
             told += [showable(delta) for delta in shown if isinstance(delta, Delta)]
 
-    def _take(self, chunk: _Chunk, told: list[Happening]) -> None:
+    def _take(self, chunk: ChatChunk, told: list[Happening]) -> None:
         if chunk.usage is not None or chunk.error is not None or not (self.model and self.response):
             self.about(id=chunk.id, model=chunk.model, usage=chunk.usage, error=chunk.error)
         for choice in chunk.choices or ():
@@ -139,7 +102,7 @@ class ChatReader(ChatRecorder):
             if choice.finish_reason is not None:
                 self.finish(choice.finish_reason)
 
-    def _delta(self, delta: _Delta, told: list[Happening]) -> None:
+    def _delta(self, delta: ChatDelta, told: list[Happening]) -> None:
         if delta.reasoning_content is not None:
             self._think(Carrier.REASONING_CONTENT, delta.reasoning_content, told)
         if delta.reasoning is not None:
@@ -163,7 +126,7 @@ class ChatReader(ChatRecorder):
         growing = self._members.get(carrier)
         if growing is None:
             growing = self._members[carrier] = Growing(carrier, self.watch())
-            self._thinking = True
+            self._thinking.add(growing.watch)
         elif not value:
             return  # an empty value says that the key is there; once is enough
         growing.pieces.append(value)
@@ -176,11 +139,13 @@ class ChatReader(ChatRecorder):
 
     def _grow(self, watch: Stopwatch) -> None:
         watch.touch(self.now)
-        self._thinking = True
+        self._thinking.add(watch)
 
     def _show(self, carrier: Carrier, value: Any, told: list[Happening]) -> None:
         """Tell the live text of the first thought that has one; the others repeat it."""
-        if carrier is self._voice or (self._voice is None and carrier is not _OPAQUE):
+        if carrier is self._voice or (
+            self._voice is None and carrier is not Carrier.REASONING_OPAQUE
+        ):
             text = value if type(value) is str else readable(value)
             if text:
                 self._voice = carrier
@@ -188,11 +153,9 @@ class ChatReader(ChatRecorder):
 
     def _rest(self) -> None:
         """Something else began: the thoughts that were growing are complete, as far as we know."""
-        if self._thinking:
-            self._thinking = False
-            for growing in (*self._members.values(), *self._content):
-                if growing.watch.closed is None:
-                    growing.watch.closed = self.now
+        for watch in self._thinking:
+            watch.closed = self.now
+        self._thinking.clear()
 
     def _say(self, content: Any, told: list[Happening]) -> None:
         if type(content) is str:
@@ -317,9 +280,6 @@ class ChatReader(ChatRecorder):
         return [Reasoning(thought=made)]
 
 
-_OPAQUE = Carrier.REASONING_OPAQUE
-
-
 def _word(value: Any) -> str:
     return mend(value) if isinstance(value, str) else ""
 
@@ -331,26 +291,3 @@ def _arguments(value: Any) -> str | None:
         except RecursionError:
             return None
     return value if isinstance(value, str) else None
-
-
-def _loose(document: dict[str, Any]) -> _Chunk:
-    """A chunk from a document in which anything may be of any type."""
-    choices = document.get("choices")
-    return _Chunk(
-        choices=[
-            _Choice(
-                delta=_Delta(**_known(choice.get("delta"), _Delta)),
-                index=choice.get("index"),
-                finish_reason=choice.get("finish_reason"),
-                usage=choice.get("usage"),
-            )
-            for choice in (choices if isinstance(choices, list) else ())
-            if isinstance(choice, dict)
-        ],
-        **{key: value for key, value in _known(document, _Chunk).items() if key != "choices"},
-    )
-
-
-def _known(value: Any, struct: type[Struct]) -> dict[str, Any]:
-    fields = struct.__struct_fields__
-    return {key: value[key] for key in fields if key in value} if isinstance(value, dict) else {}
