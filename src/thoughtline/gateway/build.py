@@ -192,6 +192,7 @@ def _options(settings: Settings) -> Options:
         finish_on_disconnect=server.finish_on_disconnect,
         strict=replay.strict,
         limits=Limits(last=replay.keep_last, loop_only=replay.loop_only),
+        whole=settings.store.record == "sessions",
     )
 
 

@@ -1,0 +1,171 @@
+"""What of a turn is kept, and how it is swept away."""
+
+import io
+
+import pytest
+
+from built import Built, configured, converse
+from stores.samples import StillClock, notes, refusal, turn
+from thoughtline.errors import Unavailable
+from thoughtline.events import AssistantMessage, ToolCall, ToolResult, UserMessage, draft
+from thoughtline.gateway import recording
+from thoughtline.gateway.sweeping import LONGEST, SHORTEST, Sweep
+from thoughtline.parts import Call, Result, Text
+from thoughtline.settings import Store
+from thoughtline.stores.hot import HotStore
+from thoughtline.stores.memory import MemoryStore
+from thoughtline.telemetry import open_log
+
+A, B = b"a" * 16, b"b" * 16
+SAID = [
+    UserMessage(parts=(Text(text="question"),)),
+    AssistantMessage(parts=(Text(text="answer"),)),
+    ToolCall(call=Call(name="run", arguments="{}")),
+    ToolResult(result=Result(content="output")),
+]
+
+
+def whole_turn(session="s", id="t1", names=(A,)):
+    said = tuple(draft(body, id=f"d{n}", parent=id, at=1.0) for n, body in enumerate(SAID))
+    return turn(session, id, '"hm"', names=names, drafts=said)
+
+
+# -- what is written -----------------------------------------------------------------------------
+
+
+def test_sessions_are_kept_whole():
+    assert recording.sift("sessions") is None
+
+
+@pytest.mark.parametrize("record", ["thoughts", "off"])
+def test_what_was_said_is_left_out(record):
+    batch = whole_turn()
+    kept = recording.sift(record)(batch)
+    assert [d.type for d in kept.drafts] == ["turn_started", "reasoning", "turn_ended"]
+    assert kept.memories == batch.memories
+    assert (kept.session, kept.tenant) == (batch.session, batch.tenant)
+
+
+def test_bookkeeping_and_what_is_not_known_stay():
+    for batch in (refusal("s", "t1"), notes("s", 2)):
+        assert recording.thoughts_only(batch) is batch
+
+
+async def test_replay_finds_what_was_kept():
+    hot = HotStore(MemoryStore(), sift=recording.sift("thoughts"))
+    await hot.append(whole_turn())
+    (memory,) = (await hot.find("T", [A]))[A]
+    assert [t.raw for t in memory.thoughts] == ['"hm"']
+    assert not [e for e in await hot.read("s") if "question" in e.data or "output" in e.data]
+    assert [e.seq for e in await hot.read("s")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("record", ["sessions", "thoughts", "off"])
+def test_conversations_keep_their_thoughts_whatever_is_recorded(record):
+    built = Built(configured(store=Store(url="memory://", record=record)))
+    with built.client() as client:
+        answers = converse(client, 4)
+        session = answers[0].headers["x-thoughtline-session"]
+        events = client.portal.call(built.inner.read, session)
+    assert answers[-1].headers["x-thoughtline-replay"].startswith("restored=3; missed=0")
+    assert answers[-1].headers["x-sim-thoughts"].startswith("exact=3; altered=0; missing=0")
+    said = any("hello-canary" in e.data or "result-canary" in e.data for e in events)
+    assert said is (record == "sessions")
+    assert len({a.headers["x-thoughtline-session"] for a in answers}) == 1
+
+
+# -- the sweep -----------------------------------------------------------------------------------
+
+
+class Fragile(MemoryStore):
+    down = False
+
+    async def purge(self, **which):
+        if self.down:
+            raise Unavailable("the disk is gone")
+        return await super().purge(**which)
+
+
+def sweep(store, clock, *, retention=100.0, lines=None, **more):
+    log = open_log(style="json", stream=lines or io.StringIO())
+    return Sweep(store, retention=retention, clock=clock, log=log, **more)
+
+
+async def test_what_nobody_uses_goes_and_what_is_used_stays():
+    clock, lines = StillClock(), io.StringIO()
+    store = MemoryStore(clock)
+    await store.append(whole_turn("idle", "t1", [A]))
+    await store.append(whole_turn("hit", "t2", [B]))
+    await store.append(notes("appended"))
+    clock.now += 99
+    await store.find("T", [B])
+    await store.append(notes("appended"))
+    clock.now += 2
+    assert await sweep(store, clock, lines=lines).once() == 1
+    assert {s.session for s in await store.sessions()} == {"hit", "appended"}
+    assert '"event":"sweep","sessions":1' in lines.getvalue()
+
+
+async def test_a_sweep_that_fails_is_reported_and_tried_again():
+    clock, lines = StillClock(), io.StringIO()
+    store = Fragile(clock)
+    await store.append(notes("s"))
+    clock.now += 1000
+    store.down = True
+    rounds = []
+
+    class Enough(Exception):
+        pass
+
+    async def sleep(seconds):
+        rounds.append(seconds)
+        store.down = False
+        if len(rounds) == 2:
+            raise Enough
+
+    sweeper = sweep(store, clock, lines=lines, sleep=sleep)
+    with pytest.raises(Enough):
+        await sweeper.run()
+    assert "the disk is gone" in lines.getvalue()
+    assert await store.sessions() == []
+    assert rounds == [SHORTEST, SHORTEST]
+
+
+async def test_for_ever_means_that_nothing_is_swept():
+    await sweep(None, StillClock(), retention=0.0).run()
+
+
+def test_intervals_are_neither_hasty_nor_endless():
+    made = [sweep(None, None, retention=r).interval for r in (1.0, 30 * 86400.0, 200000.0)]
+    assert made == [SHORTEST, LONGEST, 2000.0]
+
+
+async def test_memory_is_the_limit_where_nothing_is_written():
+    clock = StillClock()
+    store = MemoryStore(clock)
+    for number in range(20):
+        clock.now += 1
+        await store.append(turn(f"s{number}", f"t{number}", '"hm"', chars=10))
+    crowded = sweep(store, clock, retention=0.0, room=(8, 1000))
+    assert await crowded.once() > 0
+    left = await store.sessions()
+    assert 1 <= len(left) <= 8
+    assert left[0].session == "s19"  # the youngest stay
+    assert await crowded.once() == 0
+    narrow = sweep(store, clock, retention=0.0, room=(8, 5))
+    await narrow.once()
+    assert [s.session for s in await store.sessions()] == ["s19"]  # the last one is in use
+
+
+def test_a_gateway_sweeps_when_it_starts():
+    clock = StillClock()
+    store = MemoryStore(clock)
+    settings = configured(store=Store(url="memory://", retention=50.0))
+    built = Built(settings, store=store, clock=clock)
+    with built.client() as client:
+        client.portal.call(store.append, notes("old"))
+    clock.now += 100
+    store._closed = False
+    with Built(settings, store=store, clock=clock).client() as client:
+        client.get("/health")
+        assert client.portal.call(store.sessions) == []
