@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rooms import Answer, Client, Rooms, ScriptedWire, with_sim
+from thoughtline.errors import Unavailable
 from thoughtline.parts import Text
 from thoughtline.stores.hot import HotStore
 from thoughtline.stores.memory import MemoryStore
@@ -373,6 +374,49 @@ async def test_store_false():
         assert (await rooms.post("/v1/responses", body)).status == 200
     assert (statuses(rooms), healed(rooms)) == ([400, 200, 200], ["set_store_false"])
     assert rooms.wire.bodies[-1]["store"] is False
+
+
+async def test_store_false_in_the_middle_of_a_chain():
+    """An account that may not store any more: what it was asked to remember is told instead."""
+    rooms = with_sim("openai", "openai")
+    client = Client(rooms, "responses", GPT, fields={"store": True})
+    answer = await client.say(Text(text="hi"))
+    said = client.next()
+    refused = Answer(400, {"detail": "Store must be set to false"})
+    wire = ScriptedWire(refused, DONE)
+    client.rooms = Rooms(wire, "openai", store=rooms.store)
+    client.fields["previous_response_id"] = answer.json["id"]
+    for _ in range(2):
+        client.turns = []
+        await client.say(*said)
+    assert [(b["store"], "previous_response_id" in b) for b in wire.bodies] == [
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
+    assert kinds(wire.bodies[1])[:3] == ["message", "reasoning", "function_call"]
+    assert wire.bodies[1] == wire.bodies[2]
+
+
+class Failing(MemoryStore):
+    """A store that can be read, and not written any more."""
+
+    full = False
+
+    async def append(self, batch):
+        if self.full:
+            raise Unavailable("full")
+        return await super().append(batch)
+
+
+async def test_a_quarantine_that_cannot_be_written_is_said_and_stops_nothing():
+    rooms = with_sim("openai", "openai", store=Failing())
+    client = await Client(rooms, "responses", GPT, keep=False).run(2)
+    rooms.wire.sim = simulator("openai", seed=1)
+    rooms.store.full = True
+    assert (await client.say(*client.next())).status == 200
+    assert statuses(rooms) == [200, 200, 400, 200]
+    assert "full" in rooms.notes.losses[0]
 
 
 async def test_an_unsupported_parameter():

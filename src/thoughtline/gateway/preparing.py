@@ -64,7 +64,8 @@ async def prepare(
     try:
         if isinstance(dialect, Responses):
             said = wishes(request.body)
-            made = await _recalled(request, dialect, policy, tenant, store, said=said)
+            kept = policy.remembers and said.store is True and not taught.unstored
+            made = await _recalled(request, dialect, tenant, store, kept=kept)
             if not whole or not told_whole(request, said):
                 noted = {ASIDE: "something was said that is not kept"}
                 made = replace(made, terms=replace(made.terms, noted=noted))
@@ -85,22 +86,15 @@ async def prepare(
 
 
 async def _recalled(
-    request: Request,
-    dialect: Responses,
-    policy: Policy,
-    tenant: str,
-    store: Store,
-    *,
-    said: Wishes,
+    request: Request, dialect: Responses, tenant: str, store: Store, *, kept: bool
 ) -> Prepared:
-    """The request with what it names written out, where the server will not know it."""
+    """The request with what it names written out; `kept`: the server knows it."""
     named = references(request)
     if not named and not request.previous:
         return Prepared(request=request)
     names = [k.ref("item", id) for id in named]
     if request.previous:
         names.append(k.ref("response", request.previous))
-    kept = policy.remembers and said.store is True
     try:
         found = await store.find(tenant, names)
         after = _settled(found.get(k.ref("response", request.previous), ()))
