@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
-from rooms import Answer, Client, Rooms, ScriptedWire, with_sim
+from rooms import Answer, Client, Rooms, ScriptedWire, SimWire, with_sim
 from thoughtline.errors import Unavailable
 from thoughtline.parts import Text
 from thoughtline.stores.hot import HotStore
 from thoughtline.stores.memory import MemoryStore
+from thoughtline.stores.sqlite import SqliteStore
 from thoughtline.testing import simulator
 from thoughtline.turns import Turn
 
@@ -229,6 +231,23 @@ async def test_seals_that_cannot_be_opened_any_more_are_dropped_for_good(name, h
     refusals = await rooms.facts("quarantined")
     assert {r.reason for r in refusals} == {"drop_sealed"}
     assert len({r.turn for r in refusals}) == 3
+
+
+async def test_quarantine_lessons_and_chains_survive_the_process(tmp_path):
+    """A file on disk, closed and opened again between any two exchanges."""
+    sim = simulator("openai")
+    wire = SimWire(sim)
+    client = Client(None, "responses", GPT, keep=False, fields={"max_output_tokens": 99})
+    sim.row = replace(sim.row, unsupported=("max_output_tokens",))
+    for number in range(8):
+        store = SqliteStore(tmp_path / "log.db")
+        client.rooms = Rooms(wire, "openai", store=store)
+        if number == 4:
+            wire.sim = simulator("openai", seed=1)
+        await client.run(1)
+        await store.close()
+    assert statuses(client.rooms) == [400, *[200] * 4, 400, *[200] * 4]  # a lesson, a quarantine
+    assert audit(client.rooms).endswith("altered=0; missing=0; misplaced=0; foreign=0")
 
 
 async def test_only_the_one_that_is_named():
