@@ -17,9 +17,33 @@ _UNKNOWN = frozenset({"unknown", "ambiguous", "uncorroborated"})
 _UNWANTED = frozenset({"forbidden", "none", "had none"})
 _SENT = frozenset({Action.RESTORED, Action.REPLACED})
 _LACKING = frozenset({Action.ABSENT, Action.PLACEHOLDER})
+_LOOKED_UP = _SENT | {Action.DROPPED, Action.PLACEHOLDER}
 
 Tallies = dict[tuple[str, str], int]
 """(word, rung) → how many outputs."""
+
+
+def runs(rulings: Iterable[Ruling]) -> list[tuple[Ruling, int]]:
+    """Neighbours that were ruled alike, counted: a long history is mostly one such run."""
+    found: list[tuple[Ruling, int]] = []
+    first: Ruling | None = None
+    count = 0
+    for ruling in rulings:
+        if (
+            first is not None
+            and ruling.action is first.action
+            and ruling.rung is first.rung
+            and ruling.reason == first.reason
+            and bool(ruling.memory) is bool(first.memory)
+        ):
+            count += 1
+            continue
+        if first is not None:
+            found.append((first, count))
+        first, count = ruling, 1
+    if first is not None:
+        found.append((first, count))
+    return found
 
 
 def missed(ruling: Ruling) -> bool:
@@ -30,12 +54,10 @@ def missed(ruling: Ruling) -> bool:
 def tally(rulings: Iterable[Ruling]) -> Tallies:
     """How many outputs came to what, on which rung."""
     sums: Tallies = {}
-    for ruling in rulings:
-        word = ruling.action.value
-        if ruling.action is Action.ABSENT and missed(ruling):
-            word = MISSED
-        key = (word, ruling.rung.value)
-        sums[key] = sums.get(key, 0) + 1
+    for ruling, count in runs(rulings):
+        unfound = ruling.action is Action.ABSENT and missed(ruling)
+        key = (MISSED if unfound else ruling.action.value, ruling.rung.value)
+        sums[key] = sums.get(key, 0) + count
     return sums
 
 
@@ -56,18 +78,12 @@ class Counts(Struct):
 
     def add(self, restoration: Restoration) -> None:
         """Count one request's outputs too. An exact echo needed no look-up and is none."""
-        for ruling in restoration.rulings:
+        for ruling, count in runs(restoration.rulings):
             if missed(ruling):
-                self.misses += 1
-            elif (
-                ruling.memory
-                and ruling.reason not in _UNWANTED
-                and (
-                    ruling.action in _SENT or ruling.action in (Action.DROPPED, Action.PLACEHOLDER)
-                )
-            ):
-                self.hits += 1
-                self.replays += ruling.action in _SENT
+                self.misses += count
+            elif ruling.memory and ruling.reason not in _UNWANTED and ruling.action in _LOOKED_UP:
+                self.hits += count
+                self.replays += count if ruling.action in _SENT else 0
 
     def reset(self) -> None:
         """Begin again."""
