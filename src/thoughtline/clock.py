@@ -34,11 +34,20 @@ def uuid7(milliseconds: int, entropy: bytes) -> str:
 class SystemClock:
     """The machine's clocks and randomness."""
 
+    def __init__(self) -> None:
+        self._entropy = memoryview(b"")  # drawn in bulk: a turn has many ids
+
     def wall(self) -> float:
+        """The time of day."""
         return time.time()
 
     def mono(self) -> int:
+        """The monotonic clock."""
         return time.monotonic_ns()
 
     def new_id(self) -> str:
-        return uuid7(time.time_ns() // 1_000_000, os.urandom(10))
+        """A UUID of version 7."""
+        if len(self._entropy) < 10:
+            self._entropy = memoryview(os.urandom(1280))
+        drawn, self._entropy = bytes(self._entropy[:10]), self._entropy[10:]
+        return uuid7(time.time_ns() // 1_000_000, drawn)

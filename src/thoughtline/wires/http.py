@@ -8,6 +8,7 @@ closed is tried once more by the client library, before any byte was answered.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from urllib.request import getproxies
 
 import aiohttp
 from aiohttp import ClientError, ClientTimeout, DummyCookieJar, TCPConnector
@@ -66,7 +67,7 @@ class HttpWire:
                 skip_auto_headers=_SILENT,
                 auto_decompress=False,
                 raise_for_status=False,
-                trust_env=True,
+                trust_env=bool(getproxies()),  # it would also read ~/.netrc, for every request
             )
         return self._session
 

@@ -1,0 +1,93 @@
+"""A stand-in for a provider, as cheap as Python allows: fixed answers on raw sockets.
+
+Run as a process: `python -m benchmarks.upstream` prints its port. A request whose body asks to
+`"stream":true` gets events at a pace (`x-pace: COUNT/SECONDS` header), any other one JSON body.
+"""
+
+import asyncio
+import json
+import re
+
+ANSWER = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "model": "deepseek-v4-pro",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {
+                    "role": "assistant",
+                    "content": "All done, the file is mended.",
+                    "reasoning_content": "The user wants the file mended, so I mend it. " * 8,
+                },
+            }
+        ],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 40, "total_tokens": 140},
+    }
+).encode()
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(ANSWER)
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+PACE = re.compile(rb"\r\nx-pace: *(\d+)/([\d.]+)", re.IGNORECASE)
+DELTA = (
+    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","model":"deepseek-v4-pro","choices":'
+    b'[{"index":0,"delta":{"reasoning_content":"and so on, and "},"finish_reason":null}]}\n\n'
+)
+END = (
+    b'data: {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"Done."},"finish_reason":"stop"}]}\n\n'
+    b"data: [DONE]\n\n"
+)
+
+
+def chunk(data: bytes) -> bytes:
+    """One piece of a chunked body."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+class Provider(asyncio.Protocol):
+    """One connection."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        while True:
+            head, mark, rest = self.buffer.partition(b"\r\n\r\n")
+            if not mark:
+                return
+            length = LENGTH.search(head)
+            size = int(length[1]) if length else 0
+            if len(rest) < size:
+                return
+            body, self.buffer = rest[:size], rest[size:]
+            if b'"stream":true' in body or b'"stream": true' in body:
+                pace = PACE.search(head)
+                count, seconds = (int(pace[1]), float(pace[2])) if pace else (100, 0.0)
+                asyncio.ensure_future(self.stream(count, seconds))
+            else:
+                self.transport.write(HEAD + ANSWER)  # type: ignore[attr-defined]
+
+    async def stream(self, count: int, seconds: float) -> None:
+        """Events at a pace."""
+        write = self.transport.write  # type: ignore[attr-defined]
+        write(STREAM)
+        for _ in range(count):
+            write(chunk(DELTA))
+            if seconds:
+                await asyncio.sleep(seconds)
+        write(chunk(END) + b"0\r\n\r\n")
+
+
+async def main() -> None:
+    """Serve until the process is ended."""
+    server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
