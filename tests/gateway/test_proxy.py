@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import json
 import socket
+import threading
 import time
 
 import httpx2
@@ -226,6 +227,46 @@ def test_client_keys_never_leave(sims):
     sent = sims["deepseek"].requests[-1].request
     assert sent.headers["authorization"] == "Bearer the-upstream-key"
     assert "alice-key" not in str(sent.headers)
+
+
+def test_client_keys_stay_here_also_where_the_upstream_has_none():
+    with (
+        recording() as (url, seen),
+        running([Upstream(name="bare", base_url=url)], clients={"alice": "gate-key"}) as gateway,
+    ):
+        for shown in ({"authorization": "Bearer gate-key"}, {"x-goog-api-key": "gate-key"}, {}):
+            query = "" if shown else "?key=gate-key"
+            httpx2.post(
+                f"{gateway.url}/u/bare/v1/chat/completions{query}", json=body([]), headers=shown
+            )
+    assert len(seen) == 3
+    assert not any(b"gate-key" in request for request in seen)
+
+
+def test_a_path_reaches_the_upstream_as_it_was_written():
+    with recording() as (url, seen), running([Upstream(name="bare", base_url=url)]) as gateway:
+        httpx2.get(f"{gateway.url}/u/bare/v1/files/a%2Fb%3Fc%20d%0D%0Ae?q=%2F")
+    assert seen[0].split(b"\r\n")[0] == b"GET /v1/files/a%2Fb%3Fc%20d%0D%0Ae?q=%2F HTTP/1.1"
+
+
+@contextlib.contextmanager
+def recording():
+    """An upstream that keeps what it was sent, to the byte."""
+    seen = []
+
+    def answer(listener):
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = listener.accept()
+                with peer:
+                    seen.append(peer.recv(1 << 16))
+                    peer.sendall(
+                        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
+                    )
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", seen
 
 
 def test_hop_by_hop_and_our_own_headers_stay_here(sims):

@@ -70,3 +70,16 @@ def test_the_longest_pattern_wins_and_configured_ones_come_first():
 
 def test_no_key_is_ever_shown():
     assert "sk-1" not in repr(Upstream(name="x", base_url="https://x", key="sk-1"))
+
+
+def test_a_path_goes_on_with_its_escapes():
+    """Decoded, a part of a path could end it, or the request line."""
+    route = parse("GET", "/u/my%20own/v1/files/a%2Fb%3Fc%20d")
+    assert (route.upstream, route.path) == ("my own", "/v1/files/a%2Fb%3Fc%20d")
+
+
+@pytest.mark.parametrize("colon", [":", "%3A"])
+def test_a_model_in_a_path_is_read_without_its_escapes(colon):
+    path = f"/v1beta/models/sim%2Fgemini{colon}generateContent"
+    route = parse("POST", path)
+    assert (route.dialect, route.model, route.path) == ("gemini", "sim/gemini", path)

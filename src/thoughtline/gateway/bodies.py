@@ -67,9 +67,9 @@ class Unpacker:
 
     def __init__(self, encoding: str) -> None:
         encoding = encoding.strip().lower()
-        packed = encoding in ("gzip", "x-gzip", "deflate")
-        self.readable = packed or encoding in ("", "identity")
-        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
+        self.packed = encoding in ("gzip", "x-gzip", "deflate")
+        self.readable = self.packed or encoding in ("", "identity")
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32) if self.packed else None
 
     def feed(self, chunk: bytes) -> bytes:
         """What this chunk says; nothing from the point on where it is damaged."""

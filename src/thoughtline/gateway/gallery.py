@@ -52,18 +52,23 @@ class Gallery:
         endings = ENDINGS[self._exchange.dialect.name]
         clock = asyncio.get_running_loop().time
         tail = b""
+        ending = False  # inside of an event that may be the last one: it may come in many chunks
         async for chunk in chunks:
             probe = tail + chunk
             tail = probe[-_OVERLAP:]
-            if not self._committed and any(ending in probe for ending in endings):
+            ending = ending or any(sign in probe for sign in endings) or self._unpacker.packed
+            if ending and not self._committed:
                 self._take(chunk)
                 if self._exchange.done:
                     await self._commit_once()
                 await self._forward(chunk)
             else:
-                await self._forward(chunk)
-                self._take(chunk)
+                try:
+                    await self._forward(chunk)
+                finally:  # a client that leaves here does not make a hole in the record
+                    self._take(chunk)
             self._between = chunk.endswith(b"\n\n")
+            ending = ending and not self._between
             self.last = clock()
         await self._commit_once()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -48,11 +48,15 @@ def hints(headers: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def upstream(
-    headers: Iterable[tuple[str, str]], *, dialect: str, key: str, recoded: bool
+    headers: Sequence[tuple[str, str]], *, dialect: str, key: str, recoded: bool, ours: bool = False
 ) -> list[tuple[str, str]]:
-    """What goes on: `key` replaces the client's credential; `recoded`: the body is plain now."""
+    """What goes on: `key` replaces the client's credential; `recoded`: the body is plain now.
+
+    `ours`: the client's credential opened this gateway's door, and is for nobody else.
+    """
     gone = HOP_BY_HOP | _OURS_IN | {"host", "content-length", "accept-encoding"}
-    if key:
+    gone |= {word.strip().lower() for n, v in headers if n == "connection" for word in v.split(",")}
+    if key or ours:
         gone |= {name.decode() for name in CREDENTIALS}
     if recoded:
         gone |= {"content-encoding"}

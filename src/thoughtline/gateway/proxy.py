@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 ERROR_LIMIT = 1 << 20
+_IN_PATHS = "%/:@!$&'()*+,;=~[]|"  # what stands in a path as it is
 
 
 class Observer(Protocol):
@@ -99,7 +101,7 @@ class Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, from the door to the ledger."""
-        route = parse(scope["method"], scope["path"])
+        route = parse(scope["method"], _escaped(scope))
         walk = _Walk(self, scope, receive, send, route)
         self.open += 1
         self._idle.clear()
@@ -160,6 +162,7 @@ class _Walk:
         self.upstream = ""  # its name, once it is certain
         self.started = False  # the client has a status line
         self._left = False  # the client is gone
+        self._keyed = False  # its credential is for our door only
 
     async def go(self) -> None:
         options = self.proxy.options
@@ -192,6 +195,7 @@ class _Walk:
                 "this gateway does not know that key; expected one of its client keys",
                 "invalid_api_key",
             )
+        self._keyed = bool(visitor.client)
         return visitor
 
     def _read(self, body: bytes | None) -> Request | None:
@@ -301,9 +305,13 @@ class _Walk:
         return await self.proxy.healer.heal(exchange, inbound.status, plain, strict=strict)
 
     def _outbound(self, body: bytes, upstream: Upstream, *, recoded: bool) -> Outbound:
-        query = without_key(self.query) if upstream.key else self.query
+        query = without_key(self.query) if upstream.key or self._keyed else self.query
         made = headers.upstream(
-            self.headers, dialect=self.route.dialect, key=upstream.key, recoded=recoded
+            self.headers,
+            dialect=self.route.dialect,
+            key=upstream.key,
+            recoded=recoded,
+            ours=self._keyed,
         )
         return Outbound(
             method=self.scope["method"],
@@ -427,6 +435,12 @@ class _Walk:
         made = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await self.send({"type": "http.response.start", "status": refusal.status, "headers": made})
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _escaped(scope: Scope) -> str:
+    """The path as the client wrote it, fit for a request line."""
+    raw: bytes = scope.get("raw_path") or b""
+    return quote(raw, safe=_IN_PATHS) if raw else quote(scope["path"])
 
 
 def _with(request: Request, route: Route) -> Request:

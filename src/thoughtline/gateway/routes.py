@@ -5,11 +5,14 @@ histories carry thoughts; everything else passes through untouched.
 """
 
 import re
+from urllib.parse import unquote
 
 from msgspec import Struct
 
 _VERSION = re.compile(r"v\d+[a-z0-9]*")
-_GEMINI = re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>generateContent|streamGenerateContent)$")
+_GEMINI = re.compile(
+    r"/models/(?P<model>[^/:]+)(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)$"
+)
 _DIALECTS = {
     "/chat/completions": "chat",
     "/responses": "responses",
@@ -28,11 +31,11 @@ class Route(Struct, frozen=True, kw_only=True):
 
 
 def parse(method: str, path: str) -> Route:
-    """Understand a path."""
+    """Understand a path, escaped as the client sent it: so it goes on."""
     upstream = ""
     if path.startswith("/u/"):
         upstream, _, rest = path[3:].partition("/")
-        path = "/" + rest
+        upstream, path = unquote(upstream), "/" + rest
     if method != "POST":
         return Route(path=path, upstream=upstream)
     if gemini := _GEMINI.search(path):
@@ -40,7 +43,7 @@ def parse(method: str, path: str) -> Route:
             path=path,
             upstream=upstream,
             dialect="gemini",
-            model=gemini["model"],
+            model=unquote(gemini["model"]),
             stream=gemini["verb"] == "streamGenerateContent",
         )
     dialect = next((name for end, name in _DIALECTS.items() if path.endswith(end)), "")
