@@ -288,3 +288,14 @@ async def test_what_is_sifted_out_is_neither_written_nor_found(fragile):
     await hot.append(turn("s", "t0", '"hm"', names=(A,)))
     assert not await hot.find("T", [A])
     assert await fragile.read("s")
+
+
+async def test_a_purge_that_finds_nothing_leaves_memory_as_it_is(fragile):
+    hot = HotStore(fragile)
+    await hot.append(turn("s", "t1", names=(A,)))
+    await hot.find("T", [A])
+    assert await hot.purge(untouched_since=0.0) == 0
+    assert hot.remembered == 1
+    assert await hot.purge(session="s") == 1
+    assert hot.remembered == 0
+    assert not await hot.find("T", [A])

@@ -245,7 +245,8 @@ class HotStore(Through):
                 lambda batch: session in {None, batch.session} and tenant in {None, batch.tenant}
             )
         gone = await super().purge(session=session, tenant=tenant, untouched_since=untouched_since)
-        self.clear()
+        if gone:  # a sweep that found nothing leaves memory as it is
+            self.clear()
         return gone
 
     async def forget(self, which: Filter) -> int:
