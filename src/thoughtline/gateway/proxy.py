@@ -176,7 +176,7 @@ class _Walk:
         upstream = self._upstream(request.model if request else self.route.model)
         self.upstream = upstream.name
         if request is None or self.dialect is None:
-            await self._pass(body, upstream, visitor)
+            await self._watched(None, self._pass(body, upstream, visitor))
             return
         exchange = await self._begin(request, upstream, visitor)
         exchange.received = received
@@ -360,7 +360,7 @@ class _Walk:
                 pings.cancel()
         return ""
 
-    async def _watched(self, exchange: Exchange, walking: Coroutine[Any, Any, None]) -> None:
+    async def _watched(self, exchange: Exchange | None, walking: Coroutine[Any, Any, None]) -> None:
         """Walk on, unless the client leaves: then let go of the upstream, and log what there was.
 
         A bare ASGI application is not told that its client left, unless it asks.
@@ -373,6 +373,9 @@ class _Walk:
             walker.cancel()
             if not self._left:
                 raise
+            if exchange is None:
+                self.proxy.observer.passed(self.upstream, self.route.dialect, 499)
+                return
             await self.proxy.write(exchange, "the client left")
             self.proxy.observer.ended(exchange, 499, "the client left")
         finally:
