@@ -144,6 +144,15 @@ async def test_a_dead_store_takes_nobody_down(fragile):
     await hot.close()
 
 
+async def test_what_was_committed_by_us_is_found_when_the_store_is_gone(fragile):
+    """Also what nobody has asked for since: the last turn before the disk went away."""
+    hot = HotStore(fragile)
+    await hot.append(turn("s", "t1", names=(A,)))
+    fragile.down = True
+    assert (await hot.find("T", [A, B]))[A][0].turn == "t1"
+    assert not await hot.find("other", [A])
+
+
 async def test_order_is_kept_while_catching_up(fragile):
     hot = HotStore(fragile, retry=0.01)
     fragile.down = True

@@ -60,6 +60,7 @@ class HotStore(Through):
         self._shared = shared
         self._known = Answers(entries, size)
         self._fresh: dict[Key, list[Memory]] = {}  # written by us, not committed yet
+        self._spare = Answers(entries, size)  # written by us: for when the store does not answer
         self._finding = 0
         self._epoch = 0
         self._dirty: set[Key] = set()  # written while a look-up was under way
@@ -102,9 +103,9 @@ class HotStore(Through):
                 answer.update(await self.store.find(tenant, stale))
         except StoreError as error:
             self.trouble = str(error)
-            if not self._known and not self._fresh:
+            if not self._known and not self._fresh and not self._spare:
                 raise
-            return {}
+            return {name: own for name in names if (own := self._spare.get((tenant, name)))}
         else:
             if not self._backlog:
                 self.trouble = ""
@@ -164,8 +165,10 @@ class HotStore(Through):
                 key = (batch.tenant, name)
                 if self._finding:
                     self._dirty.add(key)
+                self._spare.keep(key, tuple(_merged([memory], self._spare.get(key) or ())))
                 if (known := self._known.get(key)) is not None:
                     self._known.keep(key, tuple(_merged([memory], known)))
+        self._spare.evict()
         self._known.evict()
 
     def _unremember(self, batch: Batch) -> None:
@@ -230,6 +233,7 @@ class HotStore(Through):
     def clear(self) -> None:
         """Forget all answers; what is not committed stays findable."""
         self._known.clear()
+        self._spare.clear()  # a purge or a refusal counts here, too
         self._epoch += 1  # answers that are on their way are not kept either
 
     async def purge(
