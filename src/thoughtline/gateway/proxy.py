@@ -37,7 +37,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 ERROR_LIMIT = 1 << 20
-_IN_PATHS = "%/:@!$&'()*+,;=~[]|"  # what stands in a path as it is
+_IN_PATHS = "/:@!$&'()*+,;=~[]|"  # what stands in a path as it is
 
 
 class Observer(Protocol):
@@ -443,7 +443,7 @@ class _Walk:
 def _escaped(scope: Scope) -> str:
     """The path as the client wrote it, fit for a request line."""
     raw: bytes = scope.get("raw_path") or b""
-    return quote(raw, safe=_IN_PATHS) if raw else quote(scope["path"])
+    return quote(raw, safe="%" + _IN_PATHS) if raw else quote(scope["path"], safe=_IN_PATHS)
 
 
 def _with(request: Request, route: Route) -> Request:
