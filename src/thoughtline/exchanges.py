@@ -136,7 +136,7 @@ class Exchange:
     async def reread(self, request: Request, *, certain: Collection[str] = ()) -> None:
         """Walk with another request in place of this one; `certain` as in `begin`."""
         path = _survey(request, self.target, dialect=self.dialect, hints=())
-        path = replace(path, hints=self.path.hints)
+        path = replace(path, hints=self.path.hints, named=self.path.named)
         found, self.gap = await _find(self.store, self.tenant, path, certain)
         self._behind = None
         self.again(request=request, path=path, found=found)
@@ -261,6 +261,7 @@ def _survey(request: Request, target: Target, *, dialect: Dialect, hints: Iterab
         tools=request.tools,
         thinking=request.thinking,
         hints=(*request.hints, *hints),
+        group=request.group,
         prefixes=prefixes,
         previous=request.previous,
     )

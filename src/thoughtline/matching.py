@@ -18,6 +18,7 @@ from msgspec import Struct
 from thoughtline import keys as k
 from thoughtline import memories
 from thoughtline.memories import Memory
+from thoughtline.parts import Blob
 from thoughtline.turns import Turn
 
 
@@ -40,6 +41,7 @@ class Path(Struct, frozen=True, kw_only=True):
     tools: bool = False  # whether the request declares tools
     thinking: bool | None = None  # switched on or off by the client
     hints: tuple[str, ...] = ()  # digests of session ids
+    named: tuple[str, ...] = ()  # those that no other conversation shares
     prefixes: tuple[str, ...] = ()  # per turn: digest of everything before its output
     previous: str = ""
 
@@ -51,6 +53,9 @@ class Path(Struct, frozen=True, kw_only=True):
                 continue
             for name in (keys.chain, keys.near, keys.alone, *_evidence(turn)):
                 asked[name] = None
+            for part in turn.output:
+                if isinstance(part, Blob) and part.sealed:
+                    asked[k.sealed(part.digest)] = None  # whose it is; it does not name this turn
         if self.previous:
             asked[k.ref("response", self.previous)] = None
         return list(asked)
@@ -62,18 +67,27 @@ def survey(
     tools: bool = False,
     thinking: bool | None = None,
     hints: Iterable[str] = (),
+    group: str = "",
     prefixes: Sequence[str] = (),
     previous: str = "",
 ) -> Path:
-    """The path of a request; `hints` are session ids as the client sent them."""
+    """The path of a request; `hints` are session ids as the client sent them.
+
+    `group` is the one of them that other conversations may share: it breaks ties, and no more.
+    """
     keys, trail = k.trail(turns)
+    sealed = [k.seal(hint) for hint in hints]
+    named = list(sealed)
+    if group:
+        named.remove(k.seal(group))  # once: who also names a session so, names it
     return Path(
         turns=tuple(turns),
         keys=tuple(keys),
         trail=trail,
         tools=tools,
         thinking=thinking,
-        hints=tuple(k.seal(hint) for hint in hints),
+        hints=tuple(sealed),
+        named=tuple(named),
         prefixes=tuple(prefixes),
         previous=previous,
     )
@@ -226,7 +240,7 @@ class _Resolver:
 
     def _named(self, memory: Memory, index: int) -> bool:
         """Whether the client names the conversation or the turn, by hint or by a telling id."""
-        if not set(self.path.hints).isdisjoint(memory.hints):
+        if not set(self.path.named).isdisjoint(memory.hints):
             return True
         ids = self._ids(index)
         return memory.calls == ids and any(telling(id) for id in ids)

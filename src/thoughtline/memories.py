@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from thoughtline import keys as k
 from thoughtline.events import Outcome
-from thoughtline.parts import Call, Origin, Text, Thought
+from thoughtline.parts import Blob, Call, Origin, Text, Thought
 from thoughtline.turns import Turn, outline
 
 
@@ -30,6 +30,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     thoughts: tuple[Thought, ...] = ()  # a store keeps these once, in the log's reasoning events
     calls: tuple[str, ...] = ()  # call ids as emitted: they break ties, they prove nothing
     words: str = ""  # digest of the text beside the calls: breaks ties
+    phases: tuple[str, ...] = ()  # what its texts were for, where the provider said so
     hints: tuple[str, ...] = ()  # digests of session ids the client sent along
     skipped: dict[str, str] = {}  # what the request went out without: chain key → why (sticky)
     quarantined: frozenset[int] = frozenset()  # positions among the thoughts
@@ -60,9 +61,12 @@ def remember(
     for part in turn.output:
         if isinstance(part, Thought):
             names += [k.sealed(seal) for seal in part.seals]
+        elif isinstance(part, Blob) and part.sealed:
+            names.append(k.sealed(part.digest))
         item = part.item if isinstance(part, Call) else getattr(part, "id", "")
         if item:
             names.append(k.ref("item", item))
+    phases = tuple(part.phase for part in turn.output if isinstance(part, Text))
     if turn.response:
         names.append(k.ref("response", turn.response))
     return Memory(
@@ -76,6 +80,7 @@ def remember(
         thoughts=turn.thoughts,
         calls=tuple(call.id for call in turn.calls),
         words=words(turn),
+        phases=phases if any(phases) else (),
         hints=hints,
         skipped=skipped or {},
         quarantined=turn.quarantined,

@@ -62,6 +62,7 @@ class Text(Struct, frozen=True, kw_only=True, tag="text", omit_defaults=True):
 
     text: str
     id: str = ""  # the provider's item id, if it has one
+    phase: str = ""  # what the provider said it is for: a comment on the way, or the answer
     raw: str = (
         ""  # the provider's item as JSON text, where the dialect has one (phase, annotations)
     )
@@ -120,6 +121,7 @@ class Blob(Struct, frozen=True, kw_only=True, tag="blob", omit_defaults=True):
     kind: str
     digest: str  # of the data, so that equal blobs are equal in every dialect
     raw: str = ""
+    sealed: bool = False  # only its maker can read it: a summary that stands for a history
 
 
 Part = Text | Thought | Call | Result | Decision | Blob

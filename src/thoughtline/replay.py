@@ -161,6 +161,9 @@ class _Restorer:
             self._unknown(index, turn, match, need, echo)
         else:
             self._known(index, turn, match, need, echo, late=late)
+        revised = bool(self.revisions) and self.revisions[-1].turn == index
+        if not revised and (self._alien(turn) or self._phases(index)):
+            self._revise(index, [Placed(at, t.carrier, t.raw) for t, at in standing(turn.output)])
 
     def _known(
         self,
@@ -290,6 +293,27 @@ class _Restorer:
                     return fields[0]
         return ""
 
+    def _alien(self, turn: Turn) -> bool:
+        """Whether the client brought a sealed summary that was made for another target."""
+        for part in turn.output:
+            if isinstance(part, Blob) and part.sealed:
+                homes = [memory.origin for memory in self.found.get(k.sealed(part.digest), ())]
+                if homes and all(guard(home, self.target, sealed=True) for home in homes):
+                    return True
+        return False
+
+    def _phases(self, index: int) -> tuple[str, ...]:
+        """What the texts of an output were for, where the client has lost it; for their maker."""
+        match, turn = self.matches[index], self.path.turns[index]
+        memory = match.memory if match else None
+        if memory is None or memory.origin.provider != self.target.origin.provider:
+            return ()
+        texts = [part for part in turn.output if isinstance(part, Text)]
+        if len(texts) != len(memory.phases):
+            return ()
+        lost = ["" if t.phase else phase for t, phase in zip(texts, memory.phases, strict=True)]
+        return tuple(lost) if any(lost) else ()
+
     # -- what the target wants, and what was done before -----------------------------------------
 
     def _need(self, index: int, turn: Turn) -> Need:
@@ -343,7 +367,15 @@ class _Restorer:
         return keys.chain.hex() if keys else ""
 
     def _revise(self, index: int, placed: Sequence[Placed], *, anonymous: bool = False) -> None:
-        self.revisions.append(Revision(turn=index, thoughts=tuple(placed), anonymous=anonymous))
+        self.revisions.append(
+            Revision(
+                turn=index,
+                thoughts=tuple(placed),
+                anonymous=anonymous,
+                unsealed=self._alien(self.path.turns[index]),
+                phases=self._phases(index),
+            )
+        )
 
     def _say(
         self,

@@ -35,6 +35,7 @@ class Request(Struct, frozen=True, kw_only=True):
     thinking: bool | None = None  # switched on or off by the client; None: not said
     turns: tuple[Turn, ...] = ()
     hints: tuple[str, ...] = ()  # session ids found in the body, as they are
+    group: str = ""  # the one of them that other conversations may share
     previous: str = ""  # the response this one goes on from, where the dialect can say so
     anchors: tuple[Any, ...] = ()  # per turn: where its output stands in the body (private)
 
@@ -53,6 +54,8 @@ class Revision(Struct, frozen=True, kw_only=True):
     turn: int  # index into Request.turns
     thoughts: tuple[Placed, ...] = ()
     anonymous: bool = False  # take the item ids off its calls and texts
+    unsealed: bool = False  # take sealed summaries out
+    phases: tuple[str, ...] = ()  # per text: what it was for, where that is to be said
 
 
 class Reader(Protocol):

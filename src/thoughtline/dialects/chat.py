@@ -17,7 +17,7 @@ from thoughtline.dialects.base import Reader, Request, Revision, Tool
 from thoughtline.dialects.chat_message import MEMBERS, output
 from thoughtline.dialects.chat_reader import ChatReader
 from thoughtline.dialects.chat_whole import ChatBody
-from thoughtline.dialects.content import blob, hints, joined, texts
+from thoughtline.dialects.content import blob, group, hints, joined, texts
 from thoughtline.errors import Unreadable
 from thoughtline.parts import Blob, Call, Carrier, Origin, Part, Result, Text, Thought
 from thoughtline.turns import Turn
@@ -45,6 +45,7 @@ class Chat:
             thinking=_thinking(document),
             turns=tuple(turns),
             hints=hints(document),
+            group=group(document),
             anchors=tuple(anchors),
         )
 

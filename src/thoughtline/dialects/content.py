@@ -76,3 +76,10 @@ def hints(document: dict[str, Any]) -> tuple[str, ...]:
             user = holder.get("user_id")
             found.append(user if isinstance(user, str) and "session" in user else None)
     return tuple(dict.fromkeys(hint for hint in found if isinstance(hint, str) and hint))
+
+
+def group(document: dict[str, Any]) -> str:
+    """The one of the hints that many conversations may share: what a provider's cache goes by."""
+    key = document.get("prompt_cache_key")
+    others = hints({**document, "prompt_cache_key": None})
+    return key if isinstance(key, str) and key not in others else ""

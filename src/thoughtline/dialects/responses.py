@@ -15,7 +15,7 @@ from thoughtline import splice
 from thoughtline.clock import Clock
 from thoughtline.dialects import responses_patch
 from thoughtline.dialects.base import Reader, Request, Revision, Tool
-from thoughtline.dialects.content import hints
+from thoughtline.dialects.content import group, hints
 from thoughtline.dialects.responses_items import ARGUMENTS, Side, heard, kind, said, side, string
 from thoughtline.dialects.responses_reader import ResponsesReader
 from thoughtline.errors import Unreadable
@@ -47,6 +47,7 @@ class Responses:
             thinking=_thinking(document.get("reasoning")),
             turns=tuple(turns),
             hints=_hints(document),
+            group=group(document),
             previous=string(document, "previous_response_id"),
             anchors=tuple(anchors),
         )

@@ -88,9 +88,16 @@ def said(item: Any, raw: str = "") -> Thought | Text | Call | Blob:
         case "t":
             return thought(Carrier.ITEM, item, raw or None)
         case "x":
-            return Text(text=_words(item.get("content")), id=string(item, "id"), raw=raw)
+            return Text(
+                text=_words(item.get("content")),
+                id=string(item, "id"),
+                phase=string(item, "phase"),
+                raw=raw,
+            )
         case "c":
             return _call(item, what, raw)
+    if what.startswith("compaction") and (seal := string(item, "encrypted_content")):
+        return Blob(kind=what, digest=keys.seal(seal), raw=raw, sealed=True)
     return replace(blob(what or "unknown", item), raw=raw)
 
 

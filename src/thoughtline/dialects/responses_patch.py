@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from thoughtline import splice
 from thoughtline.dialects import fields as top_level
 from thoughtline.dialects.base import Placed, Request, Revision
-from thoughtline.dialects.responses_items import ARGUMENTS, kind, letter, string
+from thoughtline.dialects.responses_items import ARGUMENTS, kind, letter, said, string
 from thoughtline.dialects.thoughts import same
-from thoughtline.parts import Carrier
+from thoughtline.parts import Blob, Carrier
 from thoughtline.splice import Edit, Span
 from thoughtline.turns import Place
 
@@ -90,6 +90,12 @@ class Weave:
         if key in has:
             self.within += splice.cut([has[key]], has.values())
 
+    def give(self, index: int, key: str, value: str) -> None:
+        """Give a member of an element a value."""
+        span = self.spans[index]
+        has = splice.members(self.body, span)
+        self.within.append(splice.put(span, key, splice.dumps(value), has))
+
     def edits(self) -> list[Edit]:
         """All of it as edits of the text."""
         edits = self.within + splice.cut([self.spans[i] for i in self.gone], self.spans)
@@ -127,10 +133,21 @@ def _revise(weave: Weave, indexes: Sequence[int], revision: Revision) -> None:
         wanted.setdefault(number, []).append(thought.raw)
     for number, slot in enumerate(slots):
         _fill(weave, slot, wanted.get(number, ()))
+    if revision.unsealed:
+        weave.gone |= {index for index, value in values.items() if _summary(value)}
+    texts = [index for index, value in values.items() if kind(value) == "message"]
+    for index, phase in zip(texts, revision.phases, strict=False):
+        if phase:
+            weave.give(index, "phase", phase)
     if revision.anonymous:
         for index, value in values.items():
             if kind(value) in ARGUMENTS or kind(value) == "message":
                 weave.strip(index, "id")
+
+
+def _summary(value: Any) -> bool:
+    part = said(value)
+    return isinstance(part, Blob) and part.sealed
 
 
 def _slots(values: Mapping[int, Any]) -> list[Slot]:
