@@ -1,14 +1,19 @@
 """What a conversation keeps when its client, its provider or its neighbours do something odd."""
 
 import json
+import socket
+from pathlib import Path
 
 import pytest
 
+from thoughtline.cli.serve import _listen
 from thoughtline.dialects import DIALECTS
 from thoughtline.exchanges import begin
+from thoughtline.gateway.access import Door
 from thoughtline.guards import Target
 from thoughtline.parts import Origin
 from thoughtline.policies import lookup
+from thoughtline.settings import load
 from thoughtline.stores.memory import MemoryStore
 
 CALL = {
@@ -143,3 +148,18 @@ async def test_the_phase_of_a_message_comes_back(policy, model, kept):
     if kept:  # nothing lost, nothing touched
         exchange = await asked(store, "responses", there, exact)
         assert exchange.body == json.dumps(exact).encode()
+
+
+def test_whoever_shows_two_credentials_is_known_by_both():
+    """Two people behind one proxy's token are two tenants."""
+    door, token = Door(b"secret" * 8), (b"authorization", b"Bearer proxy")
+    one, two = (door.admit([token, (b"x-api-key", key)], "") for key in (b"one", b"two"))
+    twice = door.admit([(b"authorization", b"Bearer one"), (b"x-api-key", b"one")], "")
+    assert one.tenant != two.tenant
+    assert twice == door.admit([(b"x-api-key", b"one")], "")
+
+
+def test_an_announced_port_takes_connections():
+    settings = load({"port": 0}, {}, Path("/nowhere"))
+    with _listen(settings) as listener:
+        socket.create_connection(listener.getsockname(), timeout=5).close()

@@ -96,6 +96,7 @@ def _listen(settings: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(2048)  # whoever comes before the rooms are open waits
     except OSError as error:
         listener.close()
         raise ThoughtlineError(

@@ -7,7 +7,7 @@ only as keyed hashes.
 """
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from urllib.parse import parse_qsl, urlencode
 
@@ -52,10 +52,10 @@ class Door:
 
     def admit(self, headers: Headers, query: str) -> Visitor | None:
         """The visitor, or None for a stranger where keys are configured."""
-        credential = shown(headers, query)
         if self.open:
+            credential = "\n".join(dict.fromkeys(_all(headers, query)))
             return Visitor(tenant=self.fingerprint(credential), credential=credential)
-        name = ""
+        credential, name = shown(headers, query), ""
         for client, key in self._clients.items():  # every key is compared: no early way out
             if hmac.compare_digest(key.encode(), credential.encode()):
                 name = client
@@ -94,14 +94,18 @@ def _is_loopback(host: str) -> bool:
 
 def shown(headers: Headers, query: str) -> str:
     """The credential that a request shows, wherever its dialect puts it."""
+    return next(_all(headers, query), "")
+
+
+def _all(headers: Headers, query: str) -> Iterator[str]:
+    """All of them: which one counts is the upstream's to say, so all of them make the tenant."""
     for name, value in headers:
         if name in CREDENTIALS:
             text = value.decode("latin-1").strip()
             scheme, _, token = text.partition(" ")
-            return token.strip() if scheme.lower() == "bearer" else text
-    if "key=" in query:
-        return dict(parse_qsl(query)).get("key", "")
-    return ""
+            yield token.strip() if scheme.lower() == "bearer" else text
+    if "key=" in query and (key := dict(parse_qsl(query)).get("key")):
+        yield key
 
 
 def without_key(query: str) -> str:
