@@ -4,6 +4,7 @@
 - `websocket`     Responses over a WebSocket, one connection per session: how to use it
 - `lanes`         requests one after the other, sent again where nobody notices, and forks
 - `connections`   one socket: frames out, frames in by lane, its age
+- `placed`        a lane behind the plain port, for code that knows no frames
 - `answers`       one response: its events, and what the server will remember of it
 - `continuation`  the proof that only what is new may be sent, and the reasons why not
 - `chains`        the rolling hash over a conversation's items

@@ -72,7 +72,6 @@ class Answer:
         self.items: list[bytes] = []
         self.refusal: Frame | None = None  # the error it ended with, before any output
         self.code = ""  # of the error it ended with, whenever
-        self.closed = False  # the caller has left
         self._receive = receive
         self._keep = keep
         self._held: list[Frame] = []
@@ -105,10 +104,10 @@ class Answer:
     def commit(self, turn: str | None = None) -> bool:
         """The response is kept: the next request may go on from it.
 
-        To be called after the last event, before leaving the `async with` block; `turn` is the
-        turn's id where it was not known before. Says whether there is something to go on from.
+        To be called after the last event, and before the next request; `turn` is the turn's id
+        where it was not known before. Says whether there is something to go on from.
         """
-        return self.state is State.COMPLETED and not self.closed and self._keep(self, turn)
+        return self.state is State.COMPLETED and self._keep(self, turn)
 
     @property
     def sound(self) -> bool:

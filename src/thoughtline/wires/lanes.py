@@ -20,6 +20,7 @@ from thoughtline.wires.base import Outbound
 from thoughtline.wires.connections import Connection
 from thoughtline.wires.continuation import Continuation, Plan, Position, Reason, completed
 from thoughtline.wires.frames import Frame
+from thoughtline.wires.placed import Placed
 from thoughtline.wires.requests import Request
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Lane:
         self._forks: set[Lane] = set()  # that have not been sent yet, or were just now
         self._order = asyncio.Lock()
         self._last: Request | None = None
+        self._latest: Answer | None = None  # the only one that may still be committed
 
     @asynccontextmanager
     async def send(self, outbound: Outbound, position: Position) -> AsyncIterator[Answer]:
@@ -71,6 +73,10 @@ class Lane:
             finally:
                 self._leave(answer, connection)
 
+    def at(self, position: Position) -> Placed:
+        """This lane as a plain `Wire`, for requests at one position of the log."""
+        return Placed(self.send, position)
+
     def fork(self) -> "Lane":
         """A lane that goes on from our latest response; to be used soon, or it is a full send."""
         if not self.wire.lanes:
@@ -85,7 +91,7 @@ class Lane:
         """Send, and send again where that helps and nobody notices; at last over HTTP."""
         request = self._last = requests.read(outbound.body, self._last)
         wire, tried = self.wire, list[Sent]()
-        again, failures = False, 0
+        remedies, failures = set[Reason](), 0  # each helps once, or not at all
         while not (wire.fallback is not None and wire.health.resting):
             try:
                 answer, connection = await self._try(request, outbound, position, tried)
@@ -97,11 +103,11 @@ class Lane:
                 if wire.fallback is None:
                     raise
                 break
-            remedy = None if again else self._remedy(answer)
-            if remedy is None:
+            remedy = self._remedy(answer)
+            if remedy is None or remedy in remedies:
                 stack.callback(self._leave, answer, connection)
                 return answer
-            again = True
+            remedies.add(remedy)
             self._leave(answer, connection)
             self.continuation.drop(remedy)
             if remedy is Reason.LANE_UNAVAILABLE:
@@ -145,6 +151,7 @@ class Lane:
             return self._keep(answer, request, _of(position, turn))
 
         answer = Answer(tuple(tried), lambda: self._receive(connection), keep)
+        self._latest = answer
         try:
             await connection.send(made, self.name)
             await answer.open()
@@ -222,7 +229,7 @@ class Lane:
 
     def _keep(self, answer: Answer, request: Request, position: Position) -> bool:
         sent = answer.sent
-        if sent.transport != "websocket":
+        if answer is not self._latest:
             return False
         if not answer.sound:
             missing = Reason.MISSING_ITEMS if answer.response else Reason.MISSING_RESPONSE_ID
@@ -243,7 +250,6 @@ class Lane:
     def _leave(self, answer: Answer, connection: Connection) -> None:
         """The answer is over, broken off, or not wanted any more."""
         wire = self.wire
-        answer.closed = True
         self.leaving = False
         self.begun.set()
         if answer.state in (State.COMPLETED, State.ENDED):
@@ -269,6 +275,7 @@ class Lane:
         fallback = self.wire.fallback
         assert fallback is not None  # noqa: S101 (said by the caller)
         self.continuation.drop(Reason.UNAVAILABLE)
+        self._latest = None
         posted = replace(outbound, body=requests.posted(request, outbound.body))
         size = len(posted.body)
         sent = Sent(plan=Plan(reason=Reason.UNAVAILABLE), transport="http", size=size, whole=size)

@@ -15,7 +15,8 @@ For a turn loop:
 On entering, the first output is there, or the refusal (`answer.status`, an `error` event). Until
 then the request was sent again, whole, where that helped; afterwards a break raises `WireError`
 and is never repeated. Leaving early cancels: there is no other way than to close the connection.
-`warm` sends a request that asks for no answer yet, `fork` opens a lane beside this one.
+`warm` sends a request that asks for no answer yet, `fork` opens a lane beside this one, and `at`
+gives a plain `Wire` (status, headers, a stream of server-sent events) for code that has one.
 """
 
 import asyncio
@@ -33,6 +34,7 @@ from thoughtline.wires.continuation import Guard, Position, Reason
 from thoughtline.wires.fallback import Fallback
 from thoughtline.wires.health import Health
 from thoughtline.wires.lanes import Lane
+from thoughtline.wires.placed import Placed
 
 _NOT_SPOKEN = frozenset({404, 405, 426, 501})
 """What servers answer to an upgrade that they do not know."""
@@ -106,6 +108,10 @@ class ResponsesWire:
     async def warm(self, outbound: Outbound, position: Position) -> bool:
         """Send a request ahead that asks for no answer; whether the next may go on from it."""
         return await self.main.warm(outbound, position)
+
+    def at(self, position: Position) -> Placed:
+        """The main lane as a plain `Wire`, for requests at one position of the log."""
+        return self.main.at(position)
 
     def fork(self) -> Lane:
         """A lane that goes on from the same response, beside the main one."""
