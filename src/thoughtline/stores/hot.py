@@ -21,7 +21,7 @@ from thoughtline.events import Event
 from thoughtline.memories import Memory
 from thoughtline.stores import facts
 from thoughtline.stores.answers import Answers, Key
-from thoughtline.stores.base import Batch, Filter, Store
+from thoughtline.stores.base import CANDIDATES, Batch, Filter, Store
 from thoughtline.stores.through import Through
 
 
@@ -285,4 +285,5 @@ class HotStore(Through):
 
 def _merged(new: Sequence[Memory], old: Sequence[Memory]) -> list[Memory]:
     turns = {memory.turn for memory in new}
-    return [*reversed(new), *(memory for memory in old if memory.turn not in turns)]
+    kept = (memory for memory in old if memory.turn not in turns)
+    return [*reversed(new), *kept][:CANDIDATES]
