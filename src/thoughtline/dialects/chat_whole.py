@@ -50,8 +50,7 @@ class ChatBody(ChatRecorder):
         )
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(message, dict):
+        if not isinstance(choice, dict) or not isinstance(message := choice.get("message"), dict):
             return []
         self.finish(choice.get("finish_reason"))
         return output(message, _raws(body))
