@@ -256,6 +256,7 @@ def _equal(tied: list[Memory]) -> bool:
         m.origin == first.origin
         and m.outcome == first.outcome
         and m.outline == first.outline
+        and m.quarantined == first.quarantined
         and [t.raw for t in m.thoughts] == [t.raw for t in first.thoughts]
         for m in tied[1:]
     )

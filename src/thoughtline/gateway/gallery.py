@@ -58,7 +58,7 @@ class Gallery:
             tail = probe[-_OVERLAP:]
             ending = ending or any(sign in probe for sign in endings) or self._unpacker.packed
             if ending and not self._committed:
-                self._take(chunk)
+                self.take(chunk)
                 if self._exchange.done:
                     await self._commit_once()
                 await self._forward(chunk)
@@ -66,7 +66,7 @@ class Gallery:
                 try:
                     await self._forward(chunk)
                 finally:  # a client that leaves here does not make a hole in the record
-                    self._take(chunk)
+                    self.take(chunk)
             self._between = chunk.endswith(b"\n\n")
             ending = ending and not self._between
             self.last = clock()
@@ -79,11 +79,12 @@ class Gallery:
             if held:
                 await self._forward(held)
             held = chunk
-            self._take(chunk)
+            self.take(chunk)
         await self._commit_once()
         await self._send({"type": "http.response.body", "body": held, "more_body": False})
 
-    def _take(self, chunk: bytes) -> None:
+    def take(self, chunk: bytes) -> None:
+        """A copy for the reader, unpacked."""
         plain = self._unpacker.feed(chunk)
         if plain:
             self._exchange.feed(plain)

@@ -330,7 +330,7 @@ class _Walk:
         stream = "event-stream" in kind or (exchange.request.stream and "json" not in kind)
         captured = inbound.status == 200
         gallery = Gallery(self.send, exchange, lambda: proxy.write(exchange), encoding)
-        await self._start(inbound, _ours(exchange, known))
+        await self._start(inbound, _ours(exchange, known), stream=stream and captured)
         if not captured:
             await self._rest(inbound)
             proxy.observer.ended(exchange, inbound.status, "")
@@ -353,7 +353,7 @@ class _Walk:
             return str(error)
         except asyncio.CancelledError:
             if self._left and self.proxy.options.finish_on_disconnect:
-                await self._read_on(exchange, inbound)
+                await self._read_on(gallery, inbound)
             raise
         finally:
             if pings is not None:
@@ -387,10 +387,10 @@ class _Walk:
         self._left = True
         walker.cancel()
 
-    async def _read_on(self, exchange: Exchange, inbound: Inbound) -> None:
+    async def _read_on(self, gallery: Gallery, inbound: Inbound) -> None:
         with contextlib.suppress(WireError):
             async for chunk in inbound.chunks():
-                exchange.feed(chunk)
+                gallery.take(chunk)
 
     async def _break_off(self, reason: str, *, stream: bool) -> None:
         """The upstream broke: tell a stream's client in its own tongue, cut everybody else off."""
@@ -411,9 +411,13 @@ class _Walk:
             await self._rest(inbound)
             self.proxy.observer.passed(upstream.name, self.route.dialect, inbound.status)
 
-    async def _start(self, inbound: Inbound, ours: Sequence[tuple[str, str]]) -> None:
+    async def _start(
+        self, inbound: Inbound, ours: Sequence[tuple[str, str]], *, stream: bool = False
+    ) -> None:
         self.started = True
         made = headers.downstream(inbound.headers, ours)
+        if stream:  # a ping, or the news that the upstream broke, may make it longer
+            made = [pair for pair in made if pair[0] != b"content-length"]
         await self.send({"type": "http.response.start", "status": inbound.status, "headers": made})
 
     async def _rest(self, inbound: Inbound) -> None:

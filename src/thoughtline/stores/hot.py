@@ -11,6 +11,7 @@ answers of others may be missing here, so every look-up asks the store.
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -39,6 +40,10 @@ class Watcher(Protocol):
     def dropped(self, batch: Batch, why: str) -> None: ...
 
 
+SPARE = 2_000
+"""Turns of our own that are kept for when the store does not answer."""
+
+
 class HotStore(Through):
     """A store with memory in front of it."""
 
@@ -60,7 +65,8 @@ class HotStore(Through):
         self._shared = shared
         self._known = Answers(entries, size)
         self._fresh: dict[Key, list[Memory]] = {}  # written by us, not committed yet
-        self._spare = Answers(entries, size)  # written by us: for when the store does not answer
+        # Written by us, for when the store does not answer: kept cheaply, searched hardly ever.
+        self._spare: deque[tuple[str, Memory]] = deque(maxlen=min(entries, SPARE))
         self._finding = 0
         self._epoch = 0
         self._dirty: set[Key] = set()  # written while a look-up was under way
@@ -105,7 +111,7 @@ class HotStore(Through):
             self.trouble = str(error)
             if not self._known and not self._fresh and not self._spare:
                 raise
-            return {name: own for name in names if (own := self._spare.get((tenant, name)))}
+            return self._own(tenant, set(names))
         else:
             if not self._backlog:
                 self.trouble = ""
@@ -119,6 +125,15 @@ class HotStore(Through):
             self._finding -= 1
             if not self._finding:
                 self._dirty.clear()
+
+    def _own(self, tenant: str, names: set[bytes]) -> dict[bytes, list[Memory]]:
+        """What this process wrote lately under these names, the last first."""
+        found: dict[bytes, list[Memory]] = {}
+        for whose, memory in reversed(self._spare):
+            if whose == tenant:
+                for name in names.intersection(memory.names):
+                    found[name] = _merged([], [*found.get(name, ()), memory])
+        return found
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -160,15 +175,14 @@ class HotStore(Through):
     def _forget(self, batch: Batch) -> None:
         """It is committed (or never will be): no longer fresh, but part of what is known."""
         self._unremember(batch)
+        self._spare.extend((batch.tenant, memory) for memory in batch.memories)
         for memory in batch.memories:
             for name in memory.names:
                 key = (batch.tenant, name)
                 if self._finding:
                     self._dirty.add(key)
-                self._spare.keep(key, tuple(_merged([memory], self._spare.get(key) or ())))
                 if (known := self._known.get(key)) is not None:
                     self._known.keep(key, tuple(_merged([memory], known)))
-        self._spare.evict()
         self._known.evict()
 
     def _unremember(self, batch: Batch) -> None:
