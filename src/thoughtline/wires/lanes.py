@@ -44,7 +44,7 @@ class Lane:
         self.begun = asyncio.Event()  # of a fork: the server is past looking at its source
         self.leaving = False  # of a fork: its first request is on the way
         self._source = source
-        self._forks: set[Lane] = set()  # that have not been sent yet, or were just now
+        self.forks: set[Lane] = set()  # whose first request is to come, or under way
         self._order = asyncio.Lock()
         self._last: Request | None = None
         self._latest: Answer | None = None  # the only one that may still be committed
@@ -82,7 +82,7 @@ class Lane:
         if not self.wire.lanes:
             return self.wire.beside(Reason.LANE_UNAVAILABLE).main
         lane = Lane(self.wire, self.wire.lane_name(), self)
-        self._forks.add(lane)
+        self.forks.add(lane)
         return lane
 
     # -- before anything is shown ----------------------------------------------------------------
@@ -131,7 +131,8 @@ class Lane:
         plan = self.continuation.plan(
             request, position, generation=connection.generation, ended=self.wire.ended
         )
-        self.leaving = self.name is not None
+        if self.name is not None:
+            self.leaving, self.wire.probing = True, self
         made = requests.frame(
             request, since=plan.since, previous=plan.previous, lane=self.name, generate=not warm
         )
@@ -148,7 +149,8 @@ class Lane:
         self.wire.note(sent)
 
         def keep(answer: Answer, turn: str | None) -> bool:
-            return self._keep(answer, request, _of(position, turn))
+            where = position if turn is None else replace(position, turn=turn)
+            return self._keep(answer, request, where)
 
         answer = Answer(tuple(tried), lambda: self._receive(connection), keep)
         self._latest = answer
@@ -169,7 +171,10 @@ class Lane:
         connection = await self.wire.connection(outbound, position.guard)
         if self.name is not None and connection.busy and not connection.laned:
             # Until a server has shown that it keeps lanes apart, nothing is mixed with a fork.
-            self._move(Reason.LANE_UNAVAILABLE)
+            if self.wire.probing is not None:
+                await self.wire.probing.under_way()
+            if not connection.laned:
+                self._move(Reason.LANE_UNAVAILABLE)
             connection = await self.wire.connection(outbound, position.guard)
         try:
             await connection.free(self.name, self.wire.options.idle_timeout)
@@ -189,13 +194,17 @@ class Lane:
 
     async def _forks_first(self) -> None:
         """Our next request makes the server forget our latest response: forks go before it."""
-        forks, self._forks = self._forks, set()
+        forks, self.forks = self.forks, set()
         for fork in forks:
             if not fork.leaving:
                 fork.continuation.drop(Reason.SOURCE_ADVANCED)
-            elif not fork.begun.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(fork.begun.wait(), self.wire.options.idle_timeout)
+            else:
+                await fork.under_way()
+
+    async def under_way(self) -> None:
+        """Wait until the server has begun with our first request, or it is over."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.begun.wait(), self.wire.options.idle_timeout)
 
     def _remedy(self, answer: Answer) -> Reason | None:
         """Why a refused request should be sent again, whole; None: it should not."""
@@ -228,7 +237,6 @@ class Lane:
     # -- the end ---------------------------------------------------------------------------------
 
     def _keep(self, answer: Answer, request: Request, position: Position) -> bool:
-        sent = answer.sent
         if answer is not self._latest:
             return False
         if not answer.sound:
@@ -239,10 +247,10 @@ class Lane:
             completed(
                 request,
                 position,
-                generation=sent.generation,
+                generation=answer.sent.generation,
                 response=answer.response,
                 items=answer.items,
-                warm=sent.warm,
+                warm=answer.sent.warm,
             )
         )
         return True
@@ -250,8 +258,9 @@ class Lane:
     def _leave(self, answer: Answer, connection: Connection) -> None:
         """The answer is over, broken off, or not wanted any more."""
         wire = self.wire
-        self.leaving = False
         self.begun.set()
+        if self._source is not None:
+            self._source.forks.discard(self)
         if answer.state in (State.COMPLETED, State.ENDED):
             connection.release(self.name)
             wire.health.recovered()
@@ -272,8 +281,7 @@ class Lane:
     async def _over_http(
         self, request: Request, outbound: Outbound, stack: AsyncExitStack, tried: list[Sent]
     ) -> Answer:
-        fallback = self.wire.fallback
-        assert fallback is not None  # noqa: S101 (said by the caller)
+        assert self.wire.fallback is not None  # noqa: S101 (said by the caller)
         self.continuation.drop(Reason.UNAVAILABLE)
         self._latest = None
         posted = replace(outbound, body=requests.posted(request, outbound.body))
@@ -281,7 +289,7 @@ class Lane:
         sent = Sent(plan=Plan(reason=Reason.UNAVAILABLE), transport="http", size=size, whole=size)
         tried.append(sent)
         self.wire.note(sent)
-        events = await stack.enter_async_context(fallback(posted))
+        events = await stack.enter_async_context(self.wire.fallback(posted))
 
         async def receive() -> Frame | None:
             data = await anext(events, None)
@@ -290,7 +298,3 @@ class Lane:
         answer = Answer(tuple(tried), receive, lambda *_: False)
         await answer.open()
         return answer
-
-
-def _of(position: Position, turn: str | None) -> Position:
-    return position if turn is None else replace(position, turn=turn)

@@ -86,6 +86,7 @@ class ResponsesWire:
         self.tally = Tally()
         self.ended = Reason.NO_BASELINE  # why the connection before this one is no more
         self.lanes = self.options.lanes
+        self.probing: Lane | None = None  # the fork that was sent last: it shows what lanes are
         self.main = Lane(self)
         self._dial: Dial = dial or Dialling()
         self._watch = watch
