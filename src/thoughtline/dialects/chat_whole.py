@@ -1,11 +1,14 @@
 """A Chat Completions response that was not streamed: one body, read when all of it is there."""
 
+from contextlib import suppress
 from typing import Any
 
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from thoughtline import splice
-from thoughtline.dialects.chat_message import Raws, Said, exact, output
+from thoughtline.dialects.chat_message import MEMBERS, Raws, Said, exact, output
 from thoughtline.dialects.chat_recorder import ChatRecorder
 from thoughtline.errors import Unreadable
 from thoughtline.events import AssistantMessage, Canonical, Happening, Outcome, Reasoning, ToolCall
@@ -65,8 +68,39 @@ class ChatBody(ChatRecorder):
         return AssistantMessage(parts=(part,))
 
 
+class _Spelled(Struct):
+    """The members of a message that are plain thoughts, as they are spelled."""
+
+    reasoning_content: Raw = Raw()
+    reasoning: Raw = Raw()
+    reasoning_details: Raw = Raw()
+    reasoning_text: Raw = Raw()
+    reasoning_opaque: Raw = Raw()
+
+
+class _Choice(Struct):
+    message: _Spelled | None = None
+
+
+class _Whole(Struct):
+    choices: list[_Choice] = []
+
+
+_spelled = msgspec.json.Decoder(_Whole).decode
+_ELSEWHERE = (b'"thinking"', b'"extra_content"', b"\\u")
+"""Thoughts inside the content or on a call, or keys that an escape may hide."""
+
+
 def _raws(body: bytes) -> Raws:
     """The provider's own spelling of the thoughts in the first choice."""
+    if not any(trace in body for trace in _ELSEWHERE):
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            choices = _spelled(body).choices
+            message = choices[0].message if choices else None
+            found = (
+                {(c, 0): bytes(getattr(message, c)).decode() for c in MEMBERS} if message else {}
+            )
+            return {key: raw for key, raw in found.items() if raw}
     try:
         choice = splice.elements(body, splice.members(body)["choices"])[0]
         return exact(body, splice.members(body, choice)["message"])

@@ -133,8 +133,7 @@ class Proxy:
         task = asyncio.ensure_future(self._write(exchange, reason))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(task), self.options.commit_wait)
+        await asyncio.wait((task,), timeout=self.options.commit_wait)
 
     async def _write(self, exchange: Exchange, reason: str) -> None:
         try:
