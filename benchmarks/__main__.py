@@ -1,8 +1,8 @@
 """`make bench`: every benchmark, as a table; nothing is asserted, the machine may be noisy.
 
-    python -m benchmarks                all of them
-    python -m benchmarks core replay    only these
-    python -m benchmarks --json
+python -m benchmarks                all of them
+python -m benchmarks core replay    only these
+python -m benchmarks --json
 """
 
 import importlib
@@ -31,7 +31,9 @@ def main() -> None:
     if "--json" in sys.argv:
         print(json.dumps(results, indent=2))
         return
-    print(f"\nPython {platform.python_version()} on {platform.machine()}; CPU time where it says so\n")
+    print(
+        f"\nPython {platform.python_version()} on {platform.machine()}; CPU time where it says so\n"
+    )
     for name, rows in results.items():
         print(name)
         for label, figure, unit in rows:

@@ -66,7 +66,11 @@ def free_port() -> int:
 def process(*command: str, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     """A process for the length of a block."""
     running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **(env or {})}
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **(env or {})},
     )
     try:
         yield running
@@ -96,7 +100,17 @@ def gateway(upstream: int) -> Iterator[tuple[int, int, str]]:
             f'[upstreams.bench]\nbase_url = "http://127.0.0.1:{upstream}"\npolicy = "deepseek"\n'
             f'[store]\nurl = "sqlite:///{folder}/t.db"\n[log]\nlevel = "error"\n'
         )
-        command = [sys.executable, "-m", "thoughtline", "serve", "--port", "0", "--json", "--config", str(settings)]
+        command = [
+            sys.executable,
+            "-m",
+            "thoughtline",
+            "serve",
+            "--port",
+            "0",
+            "--json",
+            "--config",
+            str(settings),
+        ]
         with process(*command) as running:
             assert running.stdout
             port = int(json.loads(running.stdout.readline())["url"].rpartition(":")[2])
@@ -128,7 +142,12 @@ def nginx(upstream: int) -> Iterator[tuple[int, int, str] | None]:
 
 
 def request(path: str, body: bytes, *headers: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "host: x", "authorization: Bearer k", "content-type: application/json"]
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "host: x",
+        "authorization: Bearer k",
+        "content-type: application/json",
+    ]
     return "\r\n".join([*lines, f"content-length: {len(body)}", *headers, "", ""]).encode() + body
 
 
@@ -165,7 +184,9 @@ async def load(port: int, asked: bytes, count: int, clients: int) -> tuple[float
     return count / (time.perf_counter() - start), firsts
 
 
-def requests(name: str, place: tuple[int, int, str], body: bytes, count: int) -> list[tuple[str, float, str]]:
+def requests(
+    name: str, place: tuple[int, int, str], body: bytes, count: int
+) -> list[tuple[str, float, str]]:
     """CPU and rate of requests with whole answers."""
     port, pid, path = place
     asked = request(path, body)
@@ -181,7 +202,9 @@ def requests(name: str, place: tuple[int, int, str], body: bytes, count: int) ->
     ]
 
 
-def streams(name: str, place: tuple[int, int, str], count: int = 50, chunks: int = 100) -> list[tuple[str, float, str]]:
+def streams(
+    name: str, place: tuple[int, int, str], count: int = 50, chunks: int = 100
+) -> list[tuple[str, float, str]]:
     """CPU per paced chunk and memory per open stream."""
     port, pid, path = place
     body = SMALL[:-1] + b',"stream":true}'
@@ -200,7 +223,11 @@ def streams(name: str, place: tuple[int, int, str], count: int = 50, chunks: int
     asyncio.run(run())
     used = cpu(pid) - before
     return [
-        (f"{name}: CPU per chunk, {count} streams at 50 chunks/s (bar 70)", used / (count * chunks) * 1e6, "µs"),
+        (
+            f"{name}: CPU per chunk, {count} streams at 50 chunks/s (bar 70)",
+            used / (count * chunks) * 1e6,
+            "µs",
+        ),
         (f"{name}: memory per open stream (bar 100)", max(0.0, peak - rest) / count / 1024, "KB"),
     ]
 
@@ -237,7 +264,9 @@ def conversation(place: tuple[int, int, str]) -> list[tuple[str, float, str]]:
     before = cpu(pid)
     asyncio.run(load(port, asked, 40, 2))
     used = cpu(pid) - before
-    label = f"{len(messages)} messages, {len(body) / 1e6:.2f} MB, {known} thoughts put back (bar 10)"
+    label = (
+        f"{len(messages)} messages, {len(body) / 1e6:.2f} MB, {known} thoughts put back (bar 10)"
+    )
     return [(f"thoughtline: CPU per request of {label}", used / 40 * 1e3, "ms")]
 
 

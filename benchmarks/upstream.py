@@ -27,7 +27,9 @@ ANSWER = json.dumps(
         "usage": {"prompt_tokens": 100, "completion_tokens": 40, "total_tokens": 140},
     }
 ).encode()
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(ANSWER)
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(
+    ANSWER
+)
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 PACE = re.compile(rb"\r\nx-pace: *(\d+)/([\d.]+)", re.IGNORECASE)
