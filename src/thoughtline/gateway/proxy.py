@@ -10,7 +10,7 @@ can read. Whatever the store does, requests flow.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -101,24 +101,101 @@ class Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, from the door to the ledger."""
-        route = parse(scope["method"], _escaped(scope))
+        route = parse(scope["method"], escaped(scope))
         walk = _Walk(self, scope, receive, send, route)
+        with self.under_way():
+            try:
+                await walk.go()
+            except Refusal as refusal:
+                await walk.answer(refusal)
+            except bodies.TooLarge as error:
+                await walk.answer(Refusal(413, str(error), "request_too_large"))
+            except WireError as error:
+                said = f"{error}; is the upstream up?"
+                await walk.answer(Refusal(502, said, "upstream_unreachable"))
+            except bodies.Gone:
+                pass
+
+    @contextlib.contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Something is being answered: `drain` waits for it."""
         self.open += 1
         self._idle.clear()
         try:
-            await walk.go()
-        except Refusal as refusal:
-            await walk.answer(refusal)
-        except bodies.TooLarge as error:
-            await walk.answer(Refusal(413, str(error), "request_too_large"))
-        except WireError as error:
-            await walk.answer(Refusal(502, f"{error}; is the upstream up?", "upstream_unreachable"))
-        except bodies.Gone:
-            pass
+            yield
         finally:
             self.open -= 1
             if not self.open:
                 self._idle.set()
+
+    def upstream(self, route: Route, model: str) -> Upstream:
+        """Who serves a request. Raises `Refusal` when nobody does."""
+        upstream = self.directory.pick(route.upstream, model)
+        if upstream is not None:
+            return upstream
+        known = ", ".join(self.directory.names)
+        if route.upstream:
+            raise Refusal(
+                404,
+                f"no upstream is called {route.upstream!r}; known: {known}",
+                "unknown_upstream",
+            )
+        raise Refusal(
+            404,
+            f"no upstream serves the model {model!r}; name one in the path "
+            f"(/u/NAME{route.path}), or give one a pattern under `upstreams.NAME.models`; "
+            f"known: {known}",
+            "model_not_found",
+        )
+
+    # -- archive, workshop -----------------------------------------------------------------------
+
+    async def begin(
+        self,
+        request: Request,
+        *,
+        dialect: Dialect,
+        upstream: Upstream,
+        visitor: Visitor,
+        hints: Sequence[str],
+    ) -> Exchange:
+        """Prepare a request, find what is known of its history, and decide what goes back."""
+        credential = upstream.key or visitor.credential
+        learned = self.healer.learned
+        await learned.ready()
+        target = upstream.target(
+            dialect=dialect.name,
+            model=request.model,
+            account=self.door.fingerprint(credential),
+        )
+        target = learned.target(target)
+        ready = await prepare(
+            request,
+            dialect=dialect,
+            policy=target.policy,
+            tenant=visitor.tenant,
+            store=self.store,
+            lesson=learned.lesson(target.origin),
+            whole=self.options.whole,
+        )
+        exchange = await begin(
+            ready.request,
+            dialect=dialect,
+            target=target,
+            tenant=visitor.tenant,
+            store=self.store,
+            clock=self.clock,
+            hints=hints,
+            limits=self.options.limits,
+            terms=ready.terms,
+            behind=ready.behind,
+            certain=ready.certain,
+            original=request,
+        )
+        keep_on(exchange)
+        return exchange
+
+    # -- the ledger ------------------------------------------------------------------------------
 
     async def drain(self, grace: float) -> None:
         """Wait for responses and writes that are still under way, at most this long."""
@@ -172,15 +249,21 @@ class _Walk:
             body, dict(self.headers).get("content-encoding", ""), options.max_body_bytes
         )
         request = self._read(plain)
-        upstream = self._upstream(request.model if request else self.route.model)
+        upstream = self.proxy.upstream(self.route, request.model if request else self.route.model)
         self.upstream = upstream.name
         if request is None or self.dialect is None:
             await self._watched(None, self._pass(body, upstream, visitor))
             return
-        exchange = await self._begin(request, upstream, visitor)
+        exchange = await self.proxy.begin(
+            request,
+            dialect=self.dialect,
+            upstream=upstream,
+            visitor=visitor,
+            hints=headers.hints(self.headers),
+        )
         exchange.received = received
         if options.strict or self._asked("strict"):
-            _insist(exchange)
+            insist(exchange)
         self.proxy.observer.replayed(exchange)
         await self._watched(exchange, self._dispatch(exchange, body, upstream))
 
@@ -206,67 +289,8 @@ class _Walk:
             return None
         return _with(request, self.route)
 
-    def _upstream(self, model: str) -> Upstream:
-        upstream = self.proxy.directory.pick(self.route.upstream, model)
-        if upstream is not None:
-            return upstream
-        known = ", ".join(self.proxy.directory.names)
-        if self.route.upstream:
-            raise Refusal(
-                404,
-                f"no upstream is called {self.route.upstream!r}; known: {known}",
-                "unknown_upstream",
-            )
-        raise Refusal(
-            404,
-            f"no upstream serves the model {model!r}; name one in the path "
-            f"(/u/NAME{self.route.path}), or give one a pattern under `upstreams.NAME.models`; "
-            f"known: {known}",
-            "model_not_found",
-        )
-
     def _asked(self, word: str) -> bool:
         return dict(self.headers).get("x-thoughtline-replay", "").strip().lower() == word
-
-    # -- archive, workshop -----------------------------------------------------------------------
-
-    async def _begin(self, request: Request, upstream: Upstream, visitor: Visitor) -> Exchange:
-        proxy = self.proxy
-        assert self.dialect is not None  # noqa: S101 (there is a request)
-        credential = upstream.key or visitor.credential
-        learned = proxy.healer.learned
-        await learned.ready()
-        target = upstream.target(
-            dialect=self.dialect.name,
-            model=request.model,
-            account=proxy.door.fingerprint(credential),
-        )
-        target = learned.target(target)
-        ready = await prepare(
-            request,
-            dialect=self.dialect,
-            policy=target.policy,
-            tenant=visitor.tenant,
-            store=proxy.store,
-            lesson=learned.lesson(target.origin),
-            whole=proxy.options.whole,
-        )
-        exchange = await begin(
-            ready.request,
-            dialect=self.dialect,
-            target=target,
-            tenant=visitor.tenant,
-            store=proxy.store,
-            clock=proxy.clock,
-            hints=headers.hints(self.headers),
-            limits=proxy.options.limits,
-            terms=ready.terms,
-            behind=ready.behind,
-            certain=ready.certain,
-            original=request,
-        )
-        keep_on(exchange)
-        return exchange
 
     # -- dispatch --------------------------------------------------------------------------------
 
@@ -443,7 +467,7 @@ class _Walk:
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _escaped(scope: Scope) -> str:
+def escaped(scope: Scope) -> str:
     """The path as the client wrote it, fit for a request line."""
     raw: bytes = scope.get("raw_path") or b""
     return quote(raw, safe="%" + _IN_PATHS) if raw else quote(scope["path"], safe=_IN_PATHS)
@@ -477,7 +501,7 @@ def _ours(exchange: Exchange, known: dict[str, str]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in made if name not in known]
 
 
-def _insist(exchange: Exchange) -> None:
+def insist(exchange: Exchange) -> None:
     """Strict mode: an error instead of a placeholder, or of thinking switched off."""
     missing = [
         str(ruling.turn)
