@@ -96,12 +96,15 @@ def gateway(tmp_path):
 
 def test_killed_in_the_middle_of_a_stream_it_goes_on_where_the_client_is(gateway):
     _, messages = gateway.talk(3)
-    with contextlib.suppress(httpx2.TransportError), httpx2.stream(
-        "POST",
-        f"{gateway.url}/u/up/v1/chat/completions",
-        json={"model": "deepseek-v4-pro", "messages": messages, "tools": TOOLS, "stream": True},
-        headers={"authorization": "Bearer me", "x-sim-fault": "stall"},
-    ) as reply:
+    with (
+        contextlib.suppress(httpx2.TransportError),
+        httpx2.stream(
+            "POST",
+            f"{gateway.url}/u/up/v1/chat/completions",
+            json={"model": "deepseek-v4-pro", "messages": messages, "tools": TOOLS, "stream": True},
+            headers={"authorization": "Bearer me", "x-sim-fault": "stall"},
+        ) as reply,
+    ):
         for _ in reply.iter_raw():
             gateway.kill()
     gateway.start()

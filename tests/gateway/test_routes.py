@@ -24,20 +24,37 @@ from thoughtline.gateway.upstreams import Directory, Upstream
 )
 def test_paths(path, dialect, upstream, model, stream):
     route = parse("POST", path)
-    assert (route.dialect, route.upstream, route.model, route.stream) == (dialect, upstream, model, stream)
+    assert (route.dialect, route.upstream, route.model, route.stream) == (
+        dialect,
+        upstream,
+        model,
+        stream,
+    )
     assert parse("GET", path).dialect == ""
 
 
 @pytest.mark.parametrize(
     ("base", "path", "url"),
     [
-        ("https://api.deepseek.com", "/v1/chat/completions", "https://api.deepseek.com/v1/chat/completions"),
+        (
+            "https://api.deepseek.com",
+            "/v1/chat/completions",
+            "https://api.deepseek.com/v1/chat/completions",
+        ),
         ("https://api.openai.com/v1", "/v1/responses", "https://api.openai.com/v1/responses"),
-        ("https://api.z.ai/api/paas/v4", "/v1/chat/completions", "https://api.z.ai/api/paas/v4/chat/completions"),
+        (
+            "https://api.z.ai/api/paas/v4",
+            "/v1/chat/completions",
+            "https://api.z.ai/api/paas/v4/chat/completions",
+        ),
         ("https://x/v1/", "/v1/models", "https://x/v1/models"),
         ("https://x/v1", "/chat/completions", "https://x/v1/chat/completions"),
         ("https://x", "/chat/completions", "https://x/chat/completions"),
-        ("https://g/v1beta", "/v1beta/models/m:generateContent", "https://g/v1beta/models/m:generateContent"),
+        (
+            "https://g/v1beta",
+            "/v1beta/models/m:generateContent",
+            "https://g/v1beta/models/m:generateContent",
+        ),
     ],
 )
 def test_a_version_in_the_base_stands_for_the_paths_own(base, path, url):
@@ -47,10 +64,17 @@ def test_a_version_in_the_base_stands_for_the_paths_own(base, path, url):
 
 def test_a_dialect_may_live_elsewhere():
     deepseek = Upstream(
-        name="deepseek", base_url="https://api.deepseek.com", endpoints={"messages": "https://api.deepseek.com/anthropic/v1"}
+        name="deepseek",
+        base_url="https://api.deepseek.com",
+        endpoints={"messages": "https://api.deepseek.com/anthropic/v1"},
     )
-    assert deepseek.url("messages", "/v1/messages") == "https://api.deepseek.com/anthropic/v1/messages"
-    assert deepseek.url("chat", "/v1/chat/completions") == "https://api.deepseek.com/v1/chat/completions"
+    assert (
+        deepseek.url("messages", "/v1/messages") == "https://api.deepseek.com/anthropic/v1/messages"
+    )
+    assert (
+        deepseek.url("chat", "/v1/chat/completions")
+        == "https://api.deepseek.com/v1/chat/completions"
+    )
     gemini = Upstream(name="g", base_url="https://g", endpoints={"chat": "https://g/v1beta/openai"})
     assert gemini.url("chat", "/v1/chat/completions") == "https://g/v1beta/openai/chat/completions"
 
