@@ -1,7 +1,7 @@
 """What may go back to a target, and how it is spelled there.
 
 Guards compare where a thought was made with where it would go; a sealed one passes only as far as
-the target's policy row binds it, and a plain one never leaves its provider. What passes is put
+the target's policy row binds it, and a plain one never leaves its provider (or, behind a router, its model). What passes is put
 under a key the target reads, in the place where it stood. Pure; used by `replay`.
 """
 
@@ -16,6 +16,9 @@ from thoughtline.memories import Memory
 from thoughtline.parts import RIDING, Carrier, Origin, Part, Thought
 from thoughtline.policies import Policy
 from thoughtline.turns import Place, Turn, outline, places
+
+_WITH_A_HALF = frozenset({Carrier.REASONING_DETAILS, Carrier.REASONING_OPAQUE})
+"""Carriers of seals whose readable half is said beside them: both go, or none."""
 
 STANDING = frozenset({Carrier.ITEM, Carrier.BLOCK})
 """Carriers that must lead to something: with nothing after them they are refused."""
@@ -33,7 +36,8 @@ def guard(origin: Origin | None, target: Target, *, sealed: bool) -> str:
     """The first field of Origin that forbids sending a thought to this target; empty: it may go."""
     if origin is None:
         return ""
-    binds = target.policy.binds | {"provider"} if sealed else {"provider"}
+    policy = target.policy
+    binds = (policy.binds if sealed else policy.plain) | {"provider"}
     there = target.origin
     for field in ("provider", "endpoint", "account"):
         if field in binds and getattr(origin, field) != getattr(there, field):
@@ -51,6 +55,7 @@ def sendable(
     reasons: list[str] = []
     bare = not set(memory.outline) - {"t"}
     where = places(memory.outline)
+    halves = any(t.sealed and t.carrier in _WITH_A_HALF for t in memory.thoughts)
     for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):
         reason = ""
         if memory.outcome is not Outcome.COMPLETED:
@@ -61,7 +66,9 @@ def sendable(
             reason = "forgotten"
         elif bare or (place.kind == "end" and thought.carrier in STANDING):
             reason = "dangling"
-        elif field := guard(thought.origin, target, sealed=thought.sealed):
+        elif field := guard(
+            thought.origin, target, sealed=thought.sealed or (halves and thought.carrier in STRINGS)
+        ):
             reason = f"foreign {field}"
         elif _moved(thought, target.policy, prefix):
             reason = "prefix changed"

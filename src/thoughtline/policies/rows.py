@@ -45,6 +45,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     copies: bool = False  # send a plain thought under every key it reads, all equal
     every_call: bool = False  # a thought before each of parallel calls, not only the first
     binds: frozenset[str] = STRICT  # which fields of Origin a sealed thought is valid for
+    plain: frozenset[str] = frozenset({"provider"})  # the same for a plain one
     prefix: bool = False  # a sealed thought is also bound to everything before it
     lost: str = ""  # JSON text accepted in place of a lost thought; empty: nothing is
     off: tuple[str, str] | None = None  # member and JSON value that switch thinking off

@@ -13,6 +13,8 @@ DISABLED = ("thinking", '{"type":"disabled"}')
 BYPASS = '"skip_thought_signature_validator"'
 EMPTY_BLOCK = '{"type":"thinking","thinking":"","signature":""}'
 BOUND = ("claude-fable-5-1*", "claude-opus-5-5*", "claude-sonnet-5-5*", "claude-haiku-5-5*")
+ROUTED = frozenset({"provider", "model"})
+"""Behind a router, another model is another provider: it may refuse even a plain thought."""
 ALWAYS_ON = ("claude-fable-5*", "claude-mythos-5*")
 
 _ANY_TEXT = (RC, R, RD, Carrier.THINK, Carrier.CHUNK, Carrier.REASONING_TEXT)
@@ -308,6 +310,7 @@ ROWS: tuple[Policy, ...] = (
         reads=(RC, RD),
         copies=True,
         lost='" "',
+        plain=ROUTED,
         source="inspect_ai#4079; oh-my-pi#1445",
     ),
     Policy(
@@ -315,6 +318,7 @@ ROWS: tuple[Policy, ...] = (
         dialect="chat",
         need=Need.SOFT,
         reads=(RD, R),
+        plain=ROUTED,
         source="openrouter.ai/docs/use-cases/reasoning-tokens",
     ),
     Policy(
