@@ -40,6 +40,7 @@ _ANY = frozenset(
         Remedy.DROP_ITEM,
         Remedy.DEDUPLICATE,
         Remedy.PAIR_OR_ANONYMISE,
+        Remedy.STRIP_SIGNED,  # also for want of a signature
     }
 )
 """Remedies that concern plain thoughts, too."""
@@ -47,7 +48,6 @@ _SEALED = frozenset(
     {
         Remedy.DROP_SEALED,
         Remedy.SEND_SEALED,
-        Remedy.STRIP_SIGNED,
         Remedy.DROP_BLOCK,
         Remedy.RESIGN,
         Remedy.RESTORE_EXACT,

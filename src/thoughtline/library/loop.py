@@ -141,7 +141,7 @@ class Loop:
         record, sending = self.records[-1], self._sending
         reader = sending.reader if sending else None
         if reader is not None:
-            record.take(reader.close(reason=reason))
+            record.take(reader.close())
         ended = record.said or TurnEnded(outcome=otherwise, reason=reason)
         if reader is not None and not reader.done and ended.outcome is Outcome.ABORTED:
             ended = replace(ended, outcome=otherwise, reason=reason)

@@ -97,13 +97,14 @@ class Run:
         """Events from now on; ends with the run, and raises what it raises."""
         queue = self._queue = self._queue or asyncio.Queue()
         task = self._begin()
+        if task.done():
+            queue.put_nowait(None)
         try:
             while (event := await queue.get()) is not None:
                 yield event
         except asyncio.CancelledError:
             await self._stop(task)
             raise
-        queue.put_nowait(None)  # for whoever iterates again: nothing more
         await asyncio.wait({task})
         task.result()
 

@@ -41,9 +41,14 @@ class Refusal(Struct, frozen=True, kw_only=True):
     headers: Headers = ()
 
     @property
+    def text(self) -> str:
+        """Everything it said."""
+        return self.body.decode("utf-8", "replace").strip().removeprefix("data:")
+
+    @property
     def words(self) -> str:
-        """The provider's own words, wherever it keeps them."""
-        text = self.body.decode("utf-8", "replace").strip().removeprefix("data:")
+        """What of it is for people, wherever the provider keeps that."""
+        text = self.text
         try:
             said = json.loads(text)
         except (ValueError, RecursionError):
@@ -51,7 +56,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
         said = said[0] if isinstance(said, list) and said else said
         for key in ("error", "detail", "message"):
             said = said.get(key, said) if isinstance(said, dict) else said
-        return said if isinstance(said, str) else text[:500]
+        vague = not isinstance(said, str) or "metadata" in text
+        return text[:500] if vague else said
 
     def __str__(self) -> str:
         return f"{self.status}: {self.words}"
@@ -93,7 +99,7 @@ class Sending:
             self.fold,
             self.terms,
             remedy=remedy,
-            words=refusal.words,
+            words=refusal.text,
             probe=self._probe,
         )
         for plan in made:
