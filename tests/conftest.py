@@ -5,6 +5,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Before anything imports them: assertions in the shared suites explain themselves like those in tests.
+pytest.register_assert_rewrite("stores.contract", "stores.samples")
+
 # No deadline: a slow machine is not a bug. Not derandomised: each run looks somewhere new, and a
 # failure is printed with the example that reproduces it.
 settings.register_profile(
