@@ -10,7 +10,7 @@ say = @printf '\033[1m==>\033[0m %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format docs bench clean
+.PHONY: help setup run test lint format docs clients bench clean
 
 help: ## list the targets
 	@echo "Thoughtline: make <target>"
@@ -67,6 +67,12 @@ format: $(STAMP) ## rewrite the code in the house format
 docs: $(STAMP) ## bring the reference up to date with the code
 	$(say) "docs/reference"
 	@$(BIN)/python -m thoughtline.cli.pages docs
+
+clients: ## install the npm packages that tests with real clients need
+	@set -e; for folder in $$(find tests -name package.json -not -path '*/node_modules/*' -exec dirname {} \;); do \
+	  printf '\033[1m==>\033[0m %s\n' "npm ci in $$folder"; \
+	  npm ci --prefix "$$folder" --no-audit --no-fund --loglevel=error; \
+	done
 
 bench: $(STAMP) ## set up, then measure
 	$(say) "benchmarks"
