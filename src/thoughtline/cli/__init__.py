@@ -12,6 +12,7 @@ COMMANDS = {
     "sim": "Serve strict simulated providers.",
     "init": "Write a commented settings file.",
     "doctor": "Say what is configured, reachable and wrong.",
+    "verify": "Check a policy row against its provider.",
 }
 """Name → one line of help; the module of the same name holds the command."""
 
