@@ -12,7 +12,7 @@ from thoughtline.cli.conversation import FIELDS, POLICIES
 from thoughtline.cli.verify import verify as command
 from thoughtline.clock import SystemClock
 from thoughtline.library.providers import Provider, endpoint
-from thoughtline.testing import simulator
+from thoughtline.testing import serving, simulator
 from thoughtline.testing.sims.chat import ChatSimulator
 from thoughtline.testing.sims.chat_checks import all_turns, call_turns
 from thoughtline.testing.sims.chat_errors import Refusal
@@ -120,6 +120,13 @@ async def test_another_model_refuses_a_seal():
     rows = {row.name: row for row in report.rows}
     assert rows["other-model"].observed is Outcome.REFUSED
     assert rows["other-model"].verdict is Verdict.AS_ASSUMED
+
+
+async def test_another_model_that_does_not_exist_proves_nothing():
+    report = await verified(simulator("claude"), other="no-such-model")
+    rows = {row.name: row for row in report.rows}
+    assert rows["other-model"].observed is Outcome.FAILED
+    assert rows["other-model"].verdict is Verdict.UNKNOWN
 
 
 async def test_a_seal_that_another_model_takes_proves_nothing():
@@ -312,6 +319,17 @@ def test_mistakes_are_answered(arguments, words):
     result = run(*arguments, env={"DEEPSEEK_API_KEY": ""})
     assert result.exit_code not in (0, None) and words in result.output
     assert not isinstance(result.exception, KeyError)
+
+
+def test_the_command_over_a_real_socket():
+    with serving("kimi") as sims:
+        base = ["--upstream", "mine", "--base-url", sims.root("kimi"), "--policy", "kimi"]
+        env = {"SOME_KEY": "k"}
+        result = run(*base, "--model", "kimi-k2.6", "--key-env", "SOME_KEY", "--json", env=env)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["problem"] == "" and len(told["rows"]) > 5
+    assert {row["verdict"] for row in told["rows"]} == {"as assumed"}
 
 
 def test_nothing_reachable_ends_with_2(monkeypatch):

@@ -53,6 +53,7 @@ class Check(Struct, frozen=True, kw_only=True):
     other: bool = False  # goes to the other model
     listens: bool = False  # accepted only if the answer has no thought
     silent: bool = False  # being accepted proves nothing
+    harmless: bytes = b""  # if this is refused as well, it is for another reason
 
 
 def control(policy: Policy, history: History) -> History:
@@ -80,7 +81,8 @@ def estimate(policy: Policy, dialect: str, other: str = "") -> int:
         Turn(input=(Result(content="", call="1"),)),
     )
     history = History(dialect=DIALECTS[dialect], model="any", turns=turns)
-    return SETUP + 1 + len(plan(policy, history, other))
+    checks = plan(policy, history, other)
+    return SETUP + 1 + len(checks) + sum(bool(check.harmless) for check in checks)
 
 
 # -- a thought that is missing -------------------------------------------------------------------
@@ -245,6 +247,7 @@ def _model(policy: Policy, history: History, other: str) -> Iterator[Check]:
             body=history.body(model=other),
             other=True,
             silent=True,
+            harmless=replace(history, turns=(_GO_ON,)).body(model=other),
         )
 
 

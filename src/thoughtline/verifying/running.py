@@ -127,6 +127,10 @@ class _Verifier:
         outcome, words = heard.outcome, heard.words
         if check.listens and outcome is Outcome.ACCEPTED and heard.thought:
             outcome, words = Outcome.IGNORED, "accepted, but it still thinks"
+        if check.harmless and outcome is Outcome.REFUSED:
+            alone = await self._ask(target, check.harmless)
+            if alone.outcome is not Outcome.ACCEPTED:
+                outcome, words = Outcome.FAILED, alone.words
         return judged(check, outcome, words)
 
     def _limits(self, history: History) -> list[Row]:
