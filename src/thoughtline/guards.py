@@ -1,8 +1,9 @@
 """What may go back to a target, and how it is spelled there.
 
 Guards compare where a thought was made with where it would go; a sealed one passes only as far as
-the target's policy row binds it, and a plain one never leaves its provider (or, behind a router, its model). What passes is put
-under a key the target reads, in the place where it stood. Pure; used by `replay`.
+the target's policy row binds it, and a plain one never leaves its provider (behind a router: its
+model). What passes is put under a key the target reads, in the place where it stood. Pure; used by
+`replay`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from thoughtline.dialects.base import Placed
-from thoughtline.dialects.thoughts import STRINGS, recast, same
+from thoughtline.dialects.thoughts import STRINGS, recast, same, verbatim
 from thoughtline.events import Outcome
 from thoughtline.memories import Memory
 from thoughtline.parts import RIDING, Carrier, Origin, Part, Thought
@@ -110,6 +111,13 @@ def standing(parts: Sequence[Part]) -> list[tuple[Thought, Place]]:
     """The thoughts of an output, each with its place."""
     thoughts = [part for part in parts if isinstance(part, Thought)]
     return list(zip(thoughts, places(outline(parts)), strict=True))
+
+
+def respelled(echo: Sequence[Thought], placed: Sequence[Placed]) -> bool:
+    """Whether an identical echo holds items that its client wrote anew: other order, other digits."""
+    raws = [p.raw for p in placed if p.carrier is Carrier.ITEM]
+    mine = [t.raw for t in echo if t.carrier is Carrier.ITEM]
+    return not all(verbatim(one, other) for one, other in zip(mine, raws, strict=False))
 
 
 def identical(turn: Turn, echo: Sequence[Thought], placed: Sequence[Placed]) -> bool:

@@ -329,11 +329,9 @@ async def test_a_failure_ends_the_turn_and_the_session_goes_on(name, fault, paus
 async def test_an_answer_that_breaks_off_is_not_asked_for_twice(name):
     """What was shown cannot be taken back; its thoughts stay in the log and out of requests."""
     async with talking(name, retries=3) as (chat, sim):
-        shown = []
         sim.fail_next(f"cut:{MIDDLE.get(name, 9)}")
         run = chat.run("Go")
-        async for event in run:
-            shown.append(event)
+        shown = [event async for event in run]
         answer = await run
         assert answer.outcome is Outcome.FAILED
         assert len(sim.requests) == 1
@@ -481,7 +479,7 @@ async def test_the_log_folds_to_what_was_lived():
         await chat.run("Go")
         folded = Session(chat.id).extend(await chat.log.store.read(chat.id))
         assert folded.path(chat.head) == chat.turns
-        found = await chat.log.store.find("local", [m for m in _names(chat)])
+        found = await chat.log.store.find("local", _names(chat))
         assert {memory.turn for memories in found.values() for memory in memories} == {
             turn.id for turn in chat.turns
         }

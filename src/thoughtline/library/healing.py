@@ -1,14 +1,14 @@
 """What to change when a provider refuses a request because of a thought, or for the lack of one.
 
 The refusal's words call for a remedy (`policies.remedies`); this room makes plans of it, the
-narrowest first: without the thought that the provider names; without the one that bisection finds
+narrowest first: without the thought that the provider names; without those that bisection finds
 (each probe is refused, or hung up on as soon as it is accepted); without all that may be meant; or
 on other terms. A plan is tried only if it changes the request, and its thoughts are quarantined
 once the provider has accepted the request without them. Nothing is ever tried twice.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from thoughtline.policies import Need, Policy, Scope
 from thoughtline.policies.remedies import Remedy
 from thoughtline.turns import Turn
 
-PROBES = 6
+PROBES = 8
 """How many requests a bisection may cost."""
 
 Suspect = tuple[str, int]
@@ -75,17 +75,28 @@ def bar(turns: Iterable[Turn], barred: Iterable[Suspect]) -> list[Turn]:
 
 async def plans(
     turns: Sequence[Turn], refused: Fold, terms: Terms, *, remedy: Remedy, words: str, probe: Probe
-) -> list[Plan]:
-    """What to try, in order, after a request that was folded from these turns was refused."""
-    if remedy in _SEALED | _ANY:
-        suspects = _suspects(refused, plain=remedy in _ANY)
-        culprits = _named(refused, suspects, words)
-        if not culprits and len(suspects) > 1:
-            culprits = await _bisected(turns, terms, suspects, probe)
-        sets = [frozenset(found) for found in (culprits, suspects) if found]
-        return [Plan(terms=terms, barred=barred) for barred in dict.fromkeys(sets)]
-    changed = _changed(terms, remedy)
-    return [Plan(terms=changed)] if changed is not None else []
+) -> AsyncGenerator[Plan, None]:
+    """What to try, in order, after a request that was folded from these turns was refused.
+
+    Who asks for the next one says that the last one was refused, too.
+    """
+    if remedy not in _SEALED | _ANY:
+        changed = _changed(terms, remedy)
+        if changed is not None:
+            yield Plan(terms=changed)
+        return
+    suspects = _suspects(refused, plain=remedy in _ANY)
+    guilty = _named(refused, suspects, words)
+    if guilty:
+        yield Plan(terms=terms, barred=frozenset(guilty))
+    left = PROBES
+    while left > 0 and len(guilty) < len(suspects) - 1:
+        search = _Search(turns, terms, suspects, probe, left)
+        guilty = [*guilty, *await search.beside(guilty)]
+        left = search.left - 1
+        yield Plan(terms=terms, barred=frozenset(guilty))
+    if suspects:
+        yield Plan(terms=terms, barred=frozenset(suspects))
 
 
 # -- which thought -------------------------------------------------------------------------------
@@ -129,21 +140,28 @@ def _pointed_at(body: bytes, words: str) -> str:
     return body[element.value : element.end].decode("utf-8", "replace")
 
 
-async def _bisected(
-    turns: Sequence[Turn], terms: Terms, suspects: Sequence[Suspect], probe: Probe
-) -> list[Suspect]:
-    """The one thought, or the few, without which the request may be accepted."""
-    guilty = list(suspects)
-    for _ in range(PROBES):
-        if len(guilty) < 2:
-            break
-        half, rest = guilty[: len(guilty) // 2], guilty[len(guilty) // 2 :]
-        others = [suspect for suspect in suspects if suspect not in half]
-        accepted = await probe(fold(bar(turns, others), terms).body)
-        if accepted is None:
-            break
-        guilty = rest if accepted else half
-    return guilty
+class _Search(Struct):
+    """Looks for a thought without which the request may be accepted, by bisection."""
+
+    turns: Sequence[Turn]
+    terms: Terms
+    suspects: Sequence[Suspect]
+    probe: Probe
+    left: int  # probes
+
+    async def beside(self, known: Sequence[Suspect]) -> list[Suspect]:
+        """One more that is guilty, or a few of which one is, when there are no probes left."""
+        guilty = [suspect for suspect in self.suspects if suspect not in known]
+        while len(guilty) > 1 and self.left > 0:
+            self.left -= 1
+            half, rest = guilty[: len(guilty) // 2], guilty[len(guilty) // 2 :]
+            others = [suspect for suspect in self.suspects if suspect not in half]
+            accepted = await self.probe(fold(bar(self.turns, others), self.terms).body)
+            if accepted is None:
+                self.left = 0
+            else:
+                guilty = rest if accepted else half
+        return guilty
 
 
 # -- on which terms ------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ class Ledger:
         self.clock = clock
         self._elsewhere: dict[str, Session] = {}
         self._writing = asyncio.Lock()
+        self._overtaken = False  # somebody else wrote, and nobody was told
 
     @property
     def id(self) -> str:
@@ -36,6 +37,7 @@ class Ledger:
 
     async def refresh(self) -> list[Event]:
         """Take in what was written since; the sessions it was forked from, too."""
+        self._overtaken = False
         events = await self.store.read(self.id, after=self.session.seq)
         self.session.extend(events)
         origin = self.session.origin
@@ -62,6 +64,11 @@ class Ledger:
         `tell` is told of each event once it is written.
         """
         async with self._writing:
+            if alone and self._overtaken:
+                raise Conflict(
+                    f"somebody else wrote to session {self.id!r} while a turn of ours was under "
+                    "way; both are there, as branches: `await chat.refresh()`, then go on"
+                )
             batch = Batch(
                 session=self.id,
                 tenant=self.tenant,
@@ -86,6 +93,7 @@ class Ledger:
             self.session.extend(events)
         else:
             await self.refresh()
+            self._overtaken = True
         if tell is not None:
             for event in events:
                 tell(event)

@@ -89,8 +89,10 @@ def endpoint(provider: Provider, env: Mapping[str, str]) -> Endpoint:
     base = (provider.base_url or (known.base_url if known else "")).rstrip("/")
     if not base:
         near = difflib.get_close_matches(provider.name, _KNOWN, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "give it a base_url"
-        raise ThoughtlineError(f"no provider is called {provider.name!r}; {hint}")
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ThoughtlineError(
+            f"no provider is called {provider.name!r}; {hint}One that is not known needs a base_url"
+        )
     policy = _policy(provider, known, base)
     spoken = provider.dialect or _SPOKEN.get(policy, "chat")
     if spoken not in DIALECTS:

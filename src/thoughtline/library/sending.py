@@ -1,13 +1,15 @@
 """One request to a provider: sent, read as it comes, tried again where that is harmless.
 
 A rate limit, a server's error or a line that breaks is tried again as long as nothing was shown.
-A refusal because of a thought is healed (`healing`): at most a plan that the evidence points to,
-and one without all suspects. The provider's own words are kept for whoever has to know.
+A refusal because of a thought is healed (`healing`): a few plans that the evidence points to, each
+another request, and the last one without all suspects. The provider's own words are kept for
+whoever has to know.
 """
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 
 from msgspec import Struct
@@ -94,7 +96,7 @@ class Sending:
         if refusal is None or remedy is None:
             return refusal
         tried = {self.fold.body}
-        made = await healing.plans(
+        plans = healing.plans(
             turns,
             self.fold,
             self.terms,
@@ -102,16 +104,16 @@ class Sending:
             words=refusal.text,
             probe=self._probe,
         )
-        for plan in made:
-            again = fold(healing.bar(turns, plan.barred), plan.terms)
-            if again.body in tried:
-                continue
-            tried.add(again.body)
-            before, self.fold = self.fold, again
-            self._accepted = partial(adopt, plan, f"{remedy.value}: {refusal.words}")
-            if await self._try(again.body) is None:
-                return None
-            self.fold = before
+        async with aclosing(plans):
+            async for plan in plans:
+                again = fold(healing.bar(turns, plan.barred), plan.terms)
+                if again.body not in tried:
+                    tried.add(again.body)
+                    before, self.fold = self.fold, again
+                    self._accepted = partial(adopt, plan, f"{remedy.value}: {refusal.words}")
+                    if await self._try(again.body) is None:
+                        return None
+                    self.fold = before
         return refusal
 
     async def _try(self, body: bytes) -> Refusal | None:

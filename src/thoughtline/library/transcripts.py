@@ -96,7 +96,10 @@ def _written(turns: Sequence[Turn], terms: Terms, fields: Mapping[str, Any]) -> 
 def _thinking(terms: Terms) -> bool | None:
     """Whether the options switch thinking on or off, as the dialect itself would read them."""
     said = _written([Turn(input=(Text(text="?"),))], terms, terms.options)
-    return terms.dialect.read(said).thinking
+    try:
+        return terms.dialect.read(said).thinking
+    except Unreadable:  # options that make no request: the provider will say so
+        return None
 
 
 def _prefixes(turns: Sequence[Turn], terms: Terms) -> Sequence[str]:

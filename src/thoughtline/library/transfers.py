@@ -6,7 +6,7 @@ session is preceded by those it goes on from. Memories are no part of the lines:
 and made anew from the log.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 
 import msgspec
@@ -188,31 +188,23 @@ def _draft(event: Event) -> Draft:
     return Draft(**{name: getattr(event, name) for name in Draft.__struct_fields__})
 
 
-async def _folded(store: Store, given: Mapping[str, Iterable[Event]]) -> list[Session]:
-    """Sessions and all they go on from, the oldest first."""
+async def _folded(store: Store, given: Mapping[str, Sequence[Event]]) -> list[Session]:
+    """Sessions and all they go on from, the origins first."""
     folded: dict[str, Session] = {}
-    waiting = list(given)
-    while waiting:
-        id = waiting[-1]
-        if id not in folded:
-            folded[id] = Session(id).extend(given.get(id) or await store.read(id))
-        origin = folded[id].origin.session if folded[id].origin else ""  # type: ignore[union-attr]
-        if origin and origin not in folded:
-            waiting.append(origin)
-            continue
-        waiting.pop()
-    ordered: dict[str, Session] = {}
-    for session in folded.values():
-        chain = [session]
-        while (origin_of := chain[-1].origin) and folded[origin_of.session] not in chain:
-            chain.append(folded[origin_of.session])
-        if origin_of and not folded[origin_of.session].turns:
-            raise ThoughtlineError(
-                f"session {chain[-1].id!r} goes on from {origin_of.session!r}, which is neither "
-                "in these lines nor here; export it together with those it goes on from"
-            )
-        ordered |= {one.id: one for one in reversed(chain)}
-    return list(ordered.values())
+    for wanted in given:
+        chain: dict[str, Session] = {}
+        id = wanted
+        while id and id not in folded and id not in chain:
+            events = given.get(id) or await store.read(id)
+            if not events:
+                raise ThoughtlineError(
+                    f"session {wanted!r} goes on from {id!r}, which is neither in these lines nor "
+                    "here; export it together with those it goes on from"
+                )
+            session = chain[id] = Session(id).extend(events)
+            id = session.origin.session if session.origin else ""
+        folded |= {session.id: session for session in reversed(chain.values())}
+    return list(folded.values())
 
 
 # -- the index -----------------------------------------------------------------------------------
