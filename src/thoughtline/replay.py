@@ -15,7 +15,16 @@ from msgspec import Struct
 
 from thoughtline import keys as k
 from thoughtline.dialects.base import Placed, Revision
-from thoughtline.guards import Target, guard, identical, render, sendable, standing, suffices
+from thoughtline.guards import (
+    Target,
+    guard,
+    identical,
+    render,
+    respelled,
+    sendable,
+    standing,
+    suffices,
+)
 from thoughtline.matching import Match, Path, Rung, resolve
 from thoughtline.memories import Memory
 from thoughtline.parts import Blob, Carrier, Result, Text, Thought
@@ -187,6 +196,8 @@ class _Restorer:
             enough = self.policy.copies and suffices(echo, placed, self.policy)
             if (enough or identical(turn, echo, placed)) and not reasons:
                 action = Action.EXACT
+                if respelled(echo, placed):
+                    self._revise(index, placed)
             else:
                 action = Action.REPLACED if echo else Action.RESTORED
                 anonymous = bool(reasons) and Carrier.ITEM in self.policy.reads
@@ -371,6 +382,7 @@ class _Restorer:
             Revision(
                 turn=index,
                 thoughts=tuple(placed),
+                verbatim=True,
                 anonymous=anonymous,
                 unsealed=self._alien(self.path.turns[index]),
                 phases=self._phases(index),

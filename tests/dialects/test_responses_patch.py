@@ -162,9 +162,9 @@ def made(*items):
     return ('{"input":[' + ", ".join(items) + "]}").encode()
 
 
-def patched(items, *thoughts, anonymous=False, turn=0):
+def patched(items, *thoughts, turn=0, **more):
     request = RESPONSES.read(made(*items))
-    revision = Revision(turn=turn, thoughts=tuple(thoughts), anonymous=anonymous)
+    revision = Revision(turn=turn, thoughts=tuple(thoughts), **more)
     return [raw.decode() for raw in elements(RESPONSES.patch(request, [revision]))]
 
 
@@ -201,6 +201,18 @@ def test_a_thought_in_the_wrong_place_is_moved():
 def test_an_equal_thought_keeps_its_spelling():
     there = '{"id" : "a", "summary" : [] ,"type":"reasoning"}'
     assert patched([USER, there, fc("1")], placed(("call", 0), RS % "a")) == [USER, there, fc("1")]
+
+
+def test_where_it_is_to_be_verbatim_another_spelling_gives_way():
+    for there in (
+        '{"id":"a","summary":[],"type":"reasoning","n":1.0}',
+        '{"type":"reasoning","summary":[],"id":"a","n":1E+0}',
+    ):
+        kept = '{"type":"reasoning", "summary":[],"id":"\\u0061","n":1.0}'
+        wanted = placed(("call", 0), kept)
+        assert patched([USER, there, fc("1")], wanted, verbatim=True) == [USER, kept, fc("1")]
+        plain = kept.replace(", ", ",").replace("\\u0061", "a")
+        assert patched([USER, plain, fc("1")], wanted, verbatim=True) == [USER, plain, fc("1")]
 
 
 def test_half_an_emoji_is_not_another_half():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spellings import RANDOMS, VALUES, spell
 from thoughtline import keys, splice
-from thoughtline.dialects.thoughts import BYPASSES, recast, same, seals, thought
+from thoughtline.dialects.thoughts import BYPASSES, recast, same, seals, thought, verbatim
 from thoughtline.parts import Carrier, Origin, Thought, Timing
 
 CARRIERS = st.sampled_from(Carrier)
@@ -107,6 +107,21 @@ def test_same_is_blind_to_spelling(value, one, other):
 )
 def test_same_is_not_fooled(one, other):
     assert not same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ('{"a":[1.10,"é"]}', '{ "a" : [ 1.10 , "\\u00e9" ] }', True),
+        ('{"a":1,"b":2}', '{"b":2,"a":1}', False),
+        ("100.0", "1E+2", False),
+        ("5", '"5"', False),
+        ("[]", "{}", False),
+        ("[" * 100_000, "{" * 100_000, False),
+    ],
+)
+def test_verbatim_is_blind_to_spaces_and_escapes_only(one, other, equal):
+    assert verbatim(one, other) is equal
 
 
 PLAIN = Thought(carrier=Carrier.REASONING_CONTENT, raw='"caf\\u00e9"', text="café")

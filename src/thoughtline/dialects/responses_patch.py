@@ -13,7 +13,7 @@ from thoughtline import splice
 from thoughtline.dialects import fields as top_level
 from thoughtline.dialects.base import Placed, Request, Revision
 from thoughtline.dialects.responses_items import ARGUMENTS, kind, letter, said, string
-from thoughtline.dialects.thoughts import same
+from thoughtline.dialects.thoughts import same, verbatim
 from thoughtline.parts import Blob, Carrier
 from thoughtline.splice import Edit, Span
 from thoughtline.turns import Place
@@ -70,15 +70,15 @@ class Weave:
         span = self.spans[index]
         return splice.loads(self.body[span.value : span.end])
 
-    def says(self, index: int, raw: str) -> bool:
-        """Whether an element says what a JSON text says, however either is spelled."""
+    def says(self, index: int, raw: str, *, letters: bool = False) -> bool:
+        """Whether an element says what a JSON text says; with `letters`, in the same spelling."""
         span, other = self.spans[index], raw.encode()
         there = self.body[span.value : span.end]
         if there == other:
             return True
         # Half an emoji is read as U+FFFD: it must not be taken for another one.
         whole = splice.mask(there) == there and splice.mask(other) == other
-        return whole and same(there.decode(), raw)
+        return whole and (verbatim if letters else same)(there.decode(), raw)
 
     def put(self, index: int, raw: str) -> None:
         """Put an element before another one, behind those that were put there already."""
@@ -132,7 +132,7 @@ def _revise(weave: Weave, indexes: Sequence[int], revision: Revision) -> None:
     for thought, number in zip(thoughts, _numbers(slots, thoughts), strict=True):
         wanted.setdefault(number, []).append(thought.raw)
     for number, slot in enumerate(slots):
-        _fill(weave, slot, wanted.get(number, ()))
+        _fill(weave, slot, wanted.get(number, ()), letters=revision.verbatim)
     if revision.unsealed:
         weave.gone |= {index for index, value in values.items() if _summary(value)}
     texts = [index for index, value in values.items() if kind(value) == "message"]
@@ -185,11 +185,12 @@ def _numbers(slots: Sequence[Slot], thoughts: Sequence[Placed]) -> list[int]:
     return numbers
 
 
-def _fill(weave: Weave, slot: Slot, wanted: Sequence[str]) -> None:
+def _fill(weave: Weave, slot: Slot, wanted: Sequence[str], *, letters: bool) -> None:
     """Make the thoughts of a slot the wanted ones; those that are equal stay where they are."""
     had = list(slot.had)
     for raw in wanted:
-        match = next((at for at, index in enumerate(had) if weave.says(index, raw)), None)
+        says = (at for at, index in enumerate(had) if weave.says(index, raw, letters=letters))
+        match = next(says, None)
         if match is None:
             weave.put(had[0] if had else slot.before, raw)
         else:

@@ -5,6 +5,7 @@ what in a carrier is readable text, what is its id, which values in it are seale
 changes a thought; `raw` is always the given JSON text.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -120,6 +121,19 @@ _SHAPES: dict[Carrier, Callable[[str], Any]] = {
 def same(one: str, other: str) -> bool:
     """Whether two JSON texts say the same, however they are spelled; `1` and `true` do not."""
     return one == other or _canonical(one) == _canonical(other)
+
+
+def verbatim(one: str, other: str) -> bool:
+    """Whether two JSON texts are one but for spaces and escapes: keys in order, same digits."""
+    try:
+        return one == other or _letters(one) == _letters(other)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _letters(text: str) -> Any:
+    digits = str.encode
+    return json.loads(text, parse_int=digits, parse_float=digits, object_pairs_hook=tuple)
 
 
 def _canonical(text: str) -> str:
