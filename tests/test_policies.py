@@ -74,6 +74,8 @@ def test_a_row_is_sound(row):
         ("openai", "chat", "gpt-5.6", Need.NONE, Scope.ALL, ""),
         # opencode#3077: expected `thinking`, in the running loop
         ("anthropic", "messages", "claude-sonnet-4-5-20250929", Need.REQUIRED, Scope.LOOP, ""),
+        # thinking-troubleshooting: adaptive models take a history without thinking
+        ("anthropic", "messages", "claude-opus-5", Need.RECOMMENDED, Scope.LOOP, ""),
         # pydantic-ai#3881: first call of a step, Gemini 3 on
         ("gemini", "gemini", "gemini-3-pro", Need.REQUIRED, Scope.FIRST_CALL, '"skip_thought_signature_validator"'),
         ("gemini", "gemini", "gemini-2.5-pro", Need.RECOMMENDED, Scope.FIRST_CALL, ""),

@@ -15,7 +15,7 @@ EMPTY_BLOCK = '{"type":"thinking","thinking":"","signature":""}'
 BOUND = ("claude-fable-5-1*", "claude-opus-5-5*", "claude-sonnet-5-5*", "claude-haiku-5-5*")
 ROUTED = frozenset({"provider", "model"})
 """Behind a router, another model is another provider: it may refuse even a plain thought."""
-ALWAYS_ON = ("claude-fable-5*", "claude-mythos-5*")
+ALWAYS_ON = ("claude-fable-5*", "claude-mythos-5*", "claude-opus-5*", "claude-sonnet-5*")
 
 _ANY_TEXT = (RC, R, RD, Carrier.THINK, Carrier.CHUNK, Carrier.REASONING_TEXT)
 
