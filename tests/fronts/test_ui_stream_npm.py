@@ -106,9 +106,9 @@ async def test_the_real_client_hears_of_an_abort_and_of_a_failure():
     runs = []
     async with ticking("claude", script=script) as chat, served(chat, runs, explain=str) as url:
         reading = asyncio.ensure_future(read(url, "Go"))
-        while not runs:
+        while not runs and not reading.done():
             await asyncio.sleep(0)
-        while not chat._ledger.session.turns:
+        while not chat._ledger.session.turns and not reading.done():
             await asyncio.sleep(0)
         runs[0].cancel()
         seen = await reading
