@@ -19,8 +19,6 @@ from thoughtline.turns import Turn
 
 S = 10**9
 
-# -- words ---------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("seconds", "aborted", "said"),
