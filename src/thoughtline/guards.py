@@ -114,7 +114,7 @@ def standing(parts: Sequence[Part]) -> list[tuple[Thought, Place]]:
 
 
 def respelled(echo: Sequence[Thought], placed: Sequence[Placed]) -> bool:
-    """Whether an identical echo holds items that its client wrote anew: other order, other digits."""
+    """Whether an equal echo holds items that its client wrote anew: other order, other digits."""
     raws = [p.raw for p in placed if p.carrier is Carrier.ITEM]
     mine = [t.raw for t in echo if t.carrier is Carrier.ITEM]
     return not all(verbatim(one, other) for one, other in zip(mine, raws, strict=False))

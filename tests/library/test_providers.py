@@ -30,8 +30,10 @@ def led(name, env=KEYS, **said):
         (
             "gemini",
             {"model": "gemini-3-pro"},
-            "https://generativelanguage.googleapis.com/v1beta/models/"
-            + "gemini-3-pro:streamGenerateContent?alt=sse",
+            (
+                "https://generativelanguage.googleapis.com/v1beta/models/"
+                "gemini-3-pro:streamGenerateContent?alt=sse"
+            ),
             "gemini",
             "gemini",
         ),
