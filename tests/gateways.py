@@ -33,6 +33,7 @@ class Notes:
     def __init__(self):
         self.walks = []
         self.losses = []
+        self.sendings = []
 
     def replayed(self, exchange):
         pass
@@ -48,6 +49,9 @@ class Notes:
 
     def passed(self, upstream, dialect, status):
         self.walks.append(("passed", upstream, status))
+
+    def sent(self, upstream, sent):
+        self.sendings.append((upstream, sent.transport, str(sent.plan.reason)))
 
     def refused(self, upstream, dialect, status, code):
         self.walks.append(("refused", status, code))
@@ -100,7 +104,7 @@ def running(upstreams, *, store=None, options=None, clients=None, wire=None, **m
             port=0,
             log_level="error",
             lifespan="on",
-            ws="none",
+            ws="websockets-sansio",
             server_header=False,
             date_header=False,
         )

@@ -56,6 +56,7 @@ class Capture:
         self.turn = clock.new_id()
         self.parent = parent.turn if parent else ""
         self.origin = origin
+        self.wire = ""  # how the request went out, where there is more than one way
         self._path = path
         self._restoration = restoration
         self._started = clock.wall()
@@ -91,6 +92,8 @@ class Capture:
         """Everything about the turn, to be written in one transaction."""
         now = self.clock.wall()
         ended = self._ended or TurnEnded(outcome=Outcome.ABORTED)
+        if self.wire:
+            ended = replace(ended, wire=self.wire)
         heard = self._heard()
         start = draft(
             TurnStarted(target=self.origin, replay=self._restoration.rulings),

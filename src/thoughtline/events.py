@@ -94,6 +94,7 @@ class TurnEnded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: Usage | None = None
     response: str = ""  # the provider's id of its response
     model: str = ""  # as served
+    wire: str = ""  # over a WebSocket: "continued", or why the request went out whole
 
 
 class Quarantined(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -6,6 +6,9 @@
 - `upstreams`  which upstream serves a model, and where it listens
 - `access`     who is it, and with which credential does the request go on
 - `bodies`     reading a request's body, within limits
+- `sockets`    the Responses API over a WebSocket: connections
+- `lanes`      requests of one lane of such a connection, walked like any other
+- `transcripts` what its client does not say again
 - `gallery`    bytes to the client first, then to the reader
 - `healing`    one controlled retry when a provider refuses a thought
 - `status`     health, readiness, metrics, version

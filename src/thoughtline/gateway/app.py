@@ -1,8 +1,9 @@
 """The ASGI callable: which room a request goes to.
 
 Requests with a history, and everything else under an upstream, go to the walk (`proxy`), without a
-framework between. The few pages of our own (health, metrics, admin) are a small Starlette
-application beside it. Starting opens the rooms, stopping waits for streams and writes.
+framework between; WebSockets go to `sockets`. The few pages of our own (health, metrics, admin)
+are a small Starlette application beside it. Starting opens the rooms, stopping waits for streams
+and writes.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from thoughtline.gateway.proxy import Proxy, Receive, Scope, Send
+from thoughtline.gateway.sockets import Sockets
 
 OWN = (
     "/health",
@@ -41,6 +43,7 @@ class Gateway:
         last: Sequence[Task] = (),
     ) -> None:
         self.proxy = proxy
+        self.sockets = Sockets(proxy)
         self._pages = pages
         self._grace = grace
         self._beside = beside  # what runs for as long as the gateway does
@@ -55,7 +58,7 @@ class Gateway:
         elif kind == "lifespan":
             await self._live(receive, send)
         else:
-            await send({"type": "websocket.close", "code": 1008, "reason": "not served here"})
+            await self.sockets(scope, receive, send)
 
     def _ours(self, scope: Scope) -> bool:
         path: str = scope["path"]

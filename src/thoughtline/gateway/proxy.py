@@ -31,6 +31,7 @@ from thoughtline.gateway.routes import Route, parse
 from thoughtline.gateway.upstreams import Directory, Upstream
 from thoughtline.replay import NOTHING, Action, Limits
 from thoughtline.stores.base import Store
+from thoughtline.wires.answers import Sent
 from thoughtline.wires.base import Inbound, Outbound, Wire
 
 Scope = dict[str, Any]
@@ -49,6 +50,7 @@ class Observer(Protocol):
     def lost(self, exchange: Exchange, error: Exception) -> None: ...
     def passed(self, upstream: str, dialect: str, status: int) -> None: ...
     def refused(self, upstream: str, dialect: str, status: int, code: str) -> None: ...
+    def sent(self, upstream: str, sent: Sent) -> None: ...
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -74,6 +74,14 @@ class Metrics:
         self.unwritten = counter(
             "unwritten", "Turns that could not be written: postponed, or lost.", "fate"
         )
+        self.wire_requests = counter(
+            "wire_requests",
+            "Requests of WebSocket clients by the way they went upstream: continued, or why whole.",
+            *("upstream", "transport", "reason"),
+        )
+        self.wire_bytes = counter(
+            "wire_bytes", "Bytes of these that were sent, and that were spared.", "upstream", "kind"
+        )
         self.tokens = counter("tokens", "Tokens as providers counted them.", "provider", "kind")
         self.added = histogram(
             "added_seconds", "From a request's last byte to its departure upstream.", ADDED

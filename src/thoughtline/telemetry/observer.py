@@ -20,6 +20,7 @@ from thoughtline.telemetry.logs import Log, open_log
 from thoughtline.telemetry.metrics import Metrics
 from thoughtline.telemetry.tallies import Counts, by_word, tally
 from thoughtline.telemetry.traces import Traces
+from thoughtline.wires.answers import Sent
 
 _LEFT = 499
 _LONGEST = 200
@@ -143,6 +144,13 @@ class Telemetry:
             outcome="refused",
             reason=code,
         )
+
+    def sent(self, upstream: str, sent: Sent) -> None:
+        """A request of a WebSocket's client went out: whole or continued, and what that cost."""
+        metrics, reason = self.metrics, str(sent.plan.reason)
+        metrics.wire_requests[upstream, sent.transport, reason].inc()
+        metrics.wire_bytes[upstream, "sent"].inc(sent.size)
+        metrics.wire_bytes[upstream, "spared"].inc(max(0, sent.whole - sent.size))
 
     # -- the store -------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from thoughtline.stores.hot import HotStore
 from thoughtline.stores.urls import open_store
 from thoughtline.transports.passages import SCHEME, InnerWire, Passage, plain
 from thoughtline.transports.threads import Lifted, Loop, Lowered, Threaded
+from thoughtline.wires.answers import Sent
 
 Inner = httpx2.BaseTransport | httpx2.AsyncBaseTransport
 
@@ -168,6 +169,7 @@ class _Quiet:
     def ended(self, exchange: Exchange, status: int, reason: str) -> None: ...
     def passed(self, upstream: str, dialect: str, status: int) -> None: ...
     def refused(self, upstream: str, dialect: str, status: int, code: str) -> None: ...
+    def sent(self, upstream: str, sent: Sent) -> None: ...
 
     def lost(self, exchange: Exchange, error: Exception) -> None:
         _log.warning("turn %s is not written yet: %s", exchange.turn, error)

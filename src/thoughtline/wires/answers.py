@@ -72,6 +72,7 @@ class Answer:
         self.items: list[bytes] = []
         self.refusal: Frame | None = None  # the error it ended with, before any output
         self.code = ""  # of the error it ended with, whenever
+        self.incomplete = False  # it ended at a limit: what there is of it is whole
         self._receive = receive
         self._keep = keep
         self._held: list[Frame] = []
@@ -82,6 +83,11 @@ class Answer:
     def sent(self) -> Sent:
         """What is being answered, and why it was sent as it was."""
         return self.attempts[-1]
+
+    @property
+    def over(self) -> bool:
+        """Whether the event that was given last is the end of it."""
+        return self.state is not State.OPEN and not self._held
 
     async def open(self) -> None:
         """Wait until there is something to show, or nothing to come."""
@@ -139,6 +145,7 @@ class Answer:
                 self.refusal, self.status = frame, frame.status
         elif frame.terminal:
             self.state = State.ENDED
+            self.incomplete = frame.type == "response.incomplete"
         elif frame.type in ("response.created", "response.in_progress"):
             self.response = _id(frame.response) or self.response
 

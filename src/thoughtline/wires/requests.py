@@ -56,9 +56,7 @@ def read(body: bytes, after: Request | None = None) -> Request:
 
     Raises `Unreadable` for what is no request.
     """
-    spans = splice.members(body)
-    members = {name: body[span.value : span.end] for name, span in spans.items() if name != "input"}
-    items = _items(body, spans)
+    members, items = split(body)
     chain, shared = Chain(), 0
     fingerprints: dict[str, bytes] = {}
     if after is not None:
@@ -79,9 +77,16 @@ def read(body: bytes, after: Request | None = None) -> Request:
     )
 
 
+def split(body: bytes) -> tuple[dict[str, bytes], list[bytes]]:
+    """The members of a body but `input`, and the items of that, as they are spelled."""
+    spans = splice.members(body)
+    members = {name: body[span.value : span.end] for name, span in spans.items() if name != "input"}
+    return members, _items(body, spans)
+
+
 def _items(body: bytes, spans: dict[str, splice.Span]) -> list[bytes]:
     span = spans.get("input")
-    if span is None:
+    if span is None or body[span.value : span.end] == b"null":
         return []
     if body[span.value : span.value + 1] == b"[":
         return [body[one.value : one.end] for one in splice.elements(body, span)]
