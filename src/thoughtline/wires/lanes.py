@@ -38,9 +38,7 @@ class Lane:
     ) -> None:
         self.wire = wire
         self.name = name
-        self.continuation: Continuation = (
-            source.continuation.branch() if source is not None else Continuation()
-        )
+        self.continuation: Continuation = source.continuation.branch() if source else Continuation()
         self.begun = asyncio.Event()  # of a fork: the server is past looking at its source
         self.leaving = False  # of a fork: its first request is on the way
         self._source = source
@@ -58,7 +56,7 @@ class Lane:
     async def warm(self, outbound: Outbound, position: Position) -> bool:
         """Send a request ahead that asks for no answer; see `ResponsesWire.warm`."""
         async with self._order:
-            if self.wire.fallback is not None and self.wire.health.resting:
+            if self._resting:
                 return False
             request = self._last = requests.read(outbound.body, self._last)
             try:
@@ -85,24 +83,27 @@ class Lane:
         self.forks.add(lane)
         return lane
 
+    @property
+    def _resting(self) -> bool:
+        return self.wire.fallback is not None and self.wire.health.resting
+
     # -- before anything is shown ----------------------------------------------------------------
 
     async def _begin(self, outbound: Outbound, position: Position, stack: AsyncExitStack) -> Answer:
         """Send, and send again where that helps and nobody notices; at last over HTTP."""
         request = self._last = requests.read(outbound.body, self._last)
-        wire, tried = self.wire, list[Sent]()
-        remedies, failures = set[Reason](), 0  # each helps once, or not at all
-        while not (wire.fallback is not None and wire.health.resting):
+        tried, most = list[Sent](), self.wire.options.attempts
+        remedies, failures = set[Reason](), 0  # each remedy helps once, or not at all
+        while failures < most and not self._resting:
             try:
                 answer, connection = await self._try(request, outbound, position, tried)
             except WireError:
                 failures += 1
-                if failures < wire.options.attempts:
-                    await asyncio.sleep(wire.health.pause)
-                    continue
-                if wire.fallback is None:
-                    raise
-                break
+                if self.wire.fallback is None:
+                    if failures == most:
+                        raise
+                    await asyncio.sleep(self.wire.health.pause)
+                continue
             remedy = self._remedy(answer)
             if remedy is None or remedy in remedies:
                 stack.callback(self._leave, answer, connection)
@@ -113,7 +114,6 @@ class Lane:
             if remedy is Reason.LANE_UNAVAILABLE:
                 self._laneless(full=answer.code == frames.FULL)
                 self._move(remedy)
-                wire = self.wire
         return await self._over_http(request, outbound, stack, tried)
 
     async def _try(
