@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import thoughtline
-from agents import TOOLS, provider
+from library_agents import TOOLS, provider
 from thoughtline.testing import simulator
 
 

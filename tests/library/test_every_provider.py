@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 import thoughtline
-from agents import TOOLS, check, provider, talking, wired
+from library_agents import TOOLS, check, provider, talking, wired
 from thoughtline.testing import PROVIDERS, serving, simulator
 
 HOMES = ("deepseek", "openai", "claude", "gemini", "kimi-k3")

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 import thoughtline
-from agents import TOOLS, check, provider, talking, wired
+from library_agents import TOOLS, check, provider, talking, wired
 from thoughtline.dialects import DIALECTS
 from thoughtline.events import Outcome, Quarantined
 from thoughtline.guards import Target

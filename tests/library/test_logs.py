@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thoughtline
-from agents import TOOLS, check, provider, talking, wired
+from library_agents import TOOLS, check, provider, talking, wired
 from thoughtline.clock import SystemClock
 from thoughtline.events import Draft, Event, Outcome, SessionForked
 from thoughtline.library import accounts, transfers
@@ -212,7 +212,7 @@ async def test_somebody_writes_while_a_turn_is_under_way(tmp_path):
 CRASH = """
 import asyncio, os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from agents import provider, wired
+from library_agents import provider, wired
 import thoughtline
 from thoughtline.testing import simulator
 

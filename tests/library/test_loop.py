@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import thoughtline
-from agents import TOOLS, check, provider, talking
+from library_agents import TOOLS, check, provider, talking
 from thoughtline.events import (
     AssistantMessage,
     Delta,
