@@ -169,7 +169,7 @@ class Broken:
 
 
 async def test_a_failure_is_told_discreetly():
-    broken = Broken(StoreError("/home/me/secret.db"), ReasoningDelta("hm"))
+    broken = Broken(StoreError("/srv/secret.db"), ReasoningDelta("hm"))
     chunks = unframed(b"".join([part async for part in ui_stream(broken)]))
     assert check(chunks)["reasoningStates"] == {"part-0": "aborted"}
     assert chunks[-1] == {"type": "error", "errorText": "The model could not answer."}

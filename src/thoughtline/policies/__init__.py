@@ -7,7 +7,8 @@ sends nothing that was not asked for. Adding a provider is adding a row to `tabl
 cites its source. What to do about a provider's refusal is in `remedies`.
 """
 
+from thoughtline.policies.hosts import infer
 from thoughtline.policies.rows import Need, Policy, Scope
-from thoughtline.policies.table import infer, lookup, names
+from thoughtline.policies.table import lookup, names
 
 __all__ = ["Need", "Policy", "Scope", "infer", "lookup", "names"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from urllib.parse import urlsplit
 
 from thoughtline.parts import Carrier
 from thoughtline.policies.rows import STRICT, Need, Policy, Scope
@@ -435,49 +434,10 @@ ROWS: tuple[Policy, ...] = (
     ),
 )
 
-HOSTS: tuple[tuple[str, str], ...] = (
-    ("api.openai.com", "openai"),
-    ("chatgpt.com", "codex"),
-    ("*.openai.azure.com", "azure"),
-    ("*.cognitiveservices.azure.com", "azure"),
-    ("*.services.ai.azure.com", "azure"),
-    ("api.x.ai", "xai"),
-    ("api.anthropic.com", "anthropic"),
-    ("bedrock*.amazonaws.com", "bedrock"),
-    ("*aiplatform.googleapis.com", "gemini"),
-    ("generativelanguage.googleapis.com", "gemini"),
-    ("api.deepseek.com", "deepseek"),
-    ("api.moonshot.*", "kimi"),
-    ("api.kimi.*", "kimi"),
-    ("*.xiaomimimo.com", "mimo"),
-    ("api.z.ai", "glm"),
-    ("open.bigmodel.cn", "glm"),
-    ("api.minimax*", "minimax"),
-    ("dashscope*.aliyuncs.com", "qwen"),
-    ("*.tencentcloudapi.com", "hunyuan"),
-    ("*.hunyuan.cloud.tencent.com", "hunyuan"),
-    ("api.stepfun.*", "stepfun"),
-    ("api.mistral.ai", "mistral"),
-    ("openrouter.ai", "openrouter"),
-    ("api.groq.com", "groq"),
-    ("api.cerebras.ai", "cerebras"),
-    ("api.fireworks.ai", "fireworks"),
-    ("api.together.*", "together"),
-    ("api.siliconflow.*", "siliconflow"),
-    ("api.githubcopilot.com", "copilot"),
-    ("*.githubcopilot.com", "copilot"),
-)
-
 
 def names() -> list[str]:
     """The policy names a user may write."""
     return sorted({row.name for row in ROWS})
-
-
-def infer(url: str) -> str:
-    """The policy an endpoint's host speaks for; `generic` when it is not known."""
-    host = (urlsplit(url).hostname or "").lower()
-    return next((name for pattern, name in HOSTS if fnmatchcase(host, pattern)), "generic")
 
 
 def lookup(name: str, dialect: str, model: str, rows: Iterable[Policy] = ROWS) -> Policy:
