@@ -28,7 +28,7 @@ SIZE = 16
 """Bytes of a key."""
 
 
-class Keys(Struct, frozen=True):
+class Keys(Struct, frozen=True, gc=False):
     """The three names of a turn, strongest first."""
 
     chain: bytes

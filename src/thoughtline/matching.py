@@ -93,7 +93,7 @@ def survey(
     )
 
 
-class Match(Struct, frozen=True):
+class Match(Struct, frozen=True, gc=False):
     """The answer for one turn."""
 
     memory: Memory | None

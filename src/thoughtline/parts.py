@@ -3,7 +3,8 @@
 A part is a pure value: no I/O, equality by content, identity given by the log. `Text`, `Call`
 and `Result` are what every client can echo; a `Thought` is what most of them throw away.
 A thought's `raw` is the provider's own JSON text, kept to the byte and never interpreted; its
-`text` is for display and never decides what is replayed.
+`text` is for display and never decides what is replayed. Values form no cycles, so the garbage
+collector leaves them alone (`gc=False`): a long history is many of them.
 The room above is `events` (parts become numbered facts).
 """
 
@@ -34,7 +35,7 @@ RIDING = frozenset({Carrier.EXTRA_CONTENT, Carrier.SIGNATURE})
 """Carriers that stand on the part after them instead of beside it."""
 
 
-class Origin(Struct, frozen=True, kw_only=True):
+class Origin(Struct, frozen=True, gc=False, kw_only=True):
     """Where a thought was made: what a guard compares before it may go back."""
 
     dialect: str = ""
@@ -45,7 +46,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     asked: str = ""  # as asked for: providers answer an alias with a dated name
 
 
-class Timing(Struct, frozen=True, kw_only=True):
+class Timing(Struct, frozen=True, gc=False, kw_only=True):
     """Readings of one monotonic clock, in nanoseconds; None is unknown, never zero."""
 
     sent: int | None = None  # the request left
@@ -57,7 +58,7 @@ class Timing(Struct, frozen=True, kw_only=True):
     aborted: bool = False  # the stream ended before the item did
 
 
-class Text(Struct, frozen=True, kw_only=True, tag="text", omit_defaults=True):
+class Text(Struct, frozen=True, gc=False, kw_only=True, tag="text", omit_defaults=True):
     """Words that a person or a model said aloud."""
 
     text: str
@@ -68,7 +69,7 @@ class Text(Struct, frozen=True, kw_only=True, tag="text", omit_defaults=True):
     )
 
 
-class Thought(Struct, frozen=True, kw_only=True, tag="thought", omit_defaults=True):
+class Thought(Struct, frozen=True, gc=False, kw_only=True, tag="thought", omit_defaults=True):
     """One piece of reasoning, exactly as its provider emitted it."""
 
     carrier: Carrier
@@ -87,7 +88,7 @@ class Thought(Struct, frozen=True, kw_only=True, tag="thought", omit_defaults=Tr
         return bool(self.seals)
 
 
-class Call(Struct, frozen=True, kw_only=True, tag="call", omit_defaults=True):
+class Call(Struct, frozen=True, gc=False, kw_only=True, tag="call", omit_defaults=True):
     """A tool call the model asked for."""
 
     name: str
@@ -97,7 +98,7 @@ class Call(Struct, frozen=True, kw_only=True, tag="call", omit_defaults=True):
     raw: str = ""
 
 
-class Result(Struct, frozen=True, kw_only=True, tag="result", omit_defaults=True):
+class Result(Struct, frozen=True, gc=False, kw_only=True, tag="result", omit_defaults=True):
     """What a tool answered."""
 
     content: str
@@ -107,7 +108,7 @@ class Result(Struct, frozen=True, kw_only=True, tag="result", omit_defaults=True
     raw: str = ""
 
 
-class Decision(Struct, frozen=True, kw_only=True, tag="decision", omit_defaults=True):
+class Decision(Struct, frozen=True, gc=False, kw_only=True, tag="decision", omit_defaults=True):
     """Whether a tool call was allowed, and by whom."""
 
     call: str
@@ -115,7 +116,7 @@ class Decision(Struct, frozen=True, kw_only=True, tag="decision", omit_defaults=
     reason: str = ""
 
 
-class Blob(Struct, frozen=True, kw_only=True, tag="blob", omit_defaults=True):
+class Blob(Struct, frozen=True, gc=False, kw_only=True, tag="blob", omit_defaults=True):
     """Anything else that was said: images, files, parts of kinds we do not know."""
 
     kind: str

@@ -43,7 +43,7 @@ class Action(StrEnum):
     DROPPED = "dropped"
 
 
-class Ruling(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Ruling(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What was decided for one output."""
 
     turn: int  # position in the path

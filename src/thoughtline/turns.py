@@ -16,7 +16,7 @@ from thoughtline.events import Outcome, Usage
 from thoughtline.parts import Blob, Call, Origin, Part, Text, Thought
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class Turn(Struct, frozen=True, gc=False, kw_only=True):
     """One exchange with one parent."""
 
     input: tuple[Part, ...] = ()

@@ -48,7 +48,7 @@ class Placed(NamedTuple):
     raw: str  # JSON text
 
 
-class Revision(Struct, frozen=True, kw_only=True):
+class Revision(Struct, frozen=True, gc=False, kw_only=True):
     """What becomes of one output: its thoughts are exactly these, wherever it had others."""
 
     turn: int  # index into Request.turns
