@@ -215,6 +215,22 @@ def test_where_it_is_to_be_verbatim_another_spelling_gives_way():
         assert patched([USER, plain, fc("1")], wanted, verbatim=True) == [USER, plain, fc("1")]
 
 
+def test_a_thought_told_as_a_message_gives_way_to_the_thought():
+    told = '{"role":"assistant","content":"<think>\\nhm\\n</think>"}'
+    said = '{"role":"assistant","content":"<think>hm</think> yes"}'
+    wanted = placed(("call", 0), RS % "a")
+    assert patched([USER, told, fc("1")], wanted) == [USER, RS % "a", fc("1")]
+    assert patched([USER, said, fc("1")], wanted) == [USER, said, RS % "a", fc("1")]
+    assert patched([USER, told, fc("1")]) == [USER, told, fc("1")]  # nothing known: left alone
+    texts = [MSG % ("1", "x"), MSG % ("2", "y")]
+    assert patched([USER, told, *texts], placed(("text", 1), RS % "a")) == [
+        USER,
+        texts[0],
+        RS % "a",
+        texts[1],
+    ]
+
+
 def test_half_an_emoji_is_not_another_half():
     raw = '{"type":"reasoning","summary":["%s"]}'
     items = [USER, raw % "\\ud83d", fc("1")]

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 from thoughtline import splice
 from thoughtline.dialects import fields as top_level
 from thoughtline.dialects.base import Placed, Request, Revision
-from thoughtline.dialects.responses_items import ARGUMENTS, kind, letter, said, string
+from thoughtline.dialects.content import joined
+from thoughtline.dialects.inline import CLOSE, split
+from thoughtline.dialects.responses_items import ARGUMENTS, Side, kind, letter, said, side, string
 from thoughtline.dialects.thoughts import same, verbatim
 from thoughtline.parts import Blob, Carrier
 from thoughtline.splice import Edit, Span
@@ -126,8 +128,12 @@ class Slot(NamedTuple):
 
 def _revise(weave: Weave, indexes: Sequence[int], revision: Revision) -> None:
     values = {index: weave.value(index) for index in indexes}
-    slots = _slots(values)
     thoughts = [t for t in revision.thoughts if t.carrier in (Carrier.ITEM, Carrier.REFERENCE)]
+    told = {index for index, value in values.items() if thoughts and _told(value)}
+    if told != set(values):
+        weave.gone |= told
+        values = {index: value for index, value in values.items() if index not in told}
+    slots = _slots(values)
     wanted: dict[int, list[str]] = {}
     for thought, number in zip(thoughts, _numbers(slots, thoughts), strict=True):
         wanted.setdefault(number, []).append(thought.raw)
@@ -143,6 +149,14 @@ def _revise(weave: Weave, indexes: Sequence[int], revision: Revision) -> None:
         for index, value in values.items():
             if kind(value) in ARGUMENTS or kind(value) == "message":
                 weave.strip(index, "id")
+
+
+def _told(value: Any) -> bool:
+    """A message that some clients make of a thought; they put it where the thought was."""
+    if kind(value) != "message" or side(value) is not Side.OUTPUT or value.get("id"):
+        return False
+    thought, rest = split(joined(value.get("content")))
+    return thought.rstrip().endswith(CLOSE) and not rest
 
 
 def _summary(value: Any) -> bool:
