@@ -126,6 +126,8 @@ class ChatSimulator(Simulator):
             "created": int(self.clock()),
             "model": view.model,
         }
+        if self.row.router:
+            frame["provider"] = view.model.partition("/")[0].capitalize()
         finish = "tool_calls" if talk.ids else "stop"
         if view.stream:
             chunks = self.chunks(view, frame, list(carrier.stream(talk)), finish, usage)

@@ -70,6 +70,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """What the stream opens with, as an SSE comment."""
     usage_last: bool = False
     """Usage stands on the last chunk, asked for or not."""
+    router: bool = False
+    """Says who answered, in `provider`."""
     error_prefix: bytes = b""
     """What stands before the JSON of an error when a stream was asked for."""
     unauthorized: str = "Incorrect API key provided."
@@ -329,6 +331,7 @@ ROWS: dict[str, Row] = {
         thinks=lambda view: view.option("reasoning", "enabled") is not False,
         blank="",
         comment="OPENROUTER PROCESSING",
+        router=True,
         usage_last=True,
         unauthorized="No auth credentials found",
     ),

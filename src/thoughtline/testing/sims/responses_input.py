@@ -46,6 +46,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "previous_response_id": (STRING,),
     "prompt": (OBJECT,),
     "prompt_cache_key": (STRING,),
+    "prompt_cache_options": (OBJECT,),
     "prompt_cache_retention": (STRING,),
     "reasoning": (OBJECT,),
     "safety_identifier": (STRING,),
