@@ -18,7 +18,7 @@ from thoughtline.errors import ThoughtlineError
 from thoughtline.events import Outcome
 from thoughtline.library.histories import lived, waiting
 from thoughtline.library.ledgers import Ledger
-from thoughtline.library.loop import Loop, Setup
+from thoughtline.library.loop import Line, Loop, Setup
 from thoughtline.library.providers import Endpoint, Provider, endpoint
 from thoughtline.library.records import Emit
 from thoughtline.library.runs import Answer, Run
@@ -27,6 +27,7 @@ from thoughtline.parts import Blob, Call, Origin, Text
 from thoughtline.tools import Permission, Tool, Toolbox
 from thoughtline.tools.running import Limits
 from thoughtline.turns import Turn
+from thoughtline.wires.base import Wire
 
 if TYPE_CHECKING:
     from thoughtline.library.logs import Log
@@ -52,6 +53,7 @@ class Chat:
         self._ledger = ledger
         self._head = head or ledger.head
         self._run: Run | None = None
+        self._line: Line | None = None  # where the provider is asked over a WebSocket
 
     def __repr__(self) -> str:
         return f"Chat({self.id!r}, head={self.head!r})"
@@ -111,7 +113,10 @@ class Chat:
         made = next((made for made in self._ledger.path(turn) if made.id == turn), None)
         if made is None:
             raise ThoughtlineError("there is no turn to fork at; run one first")
-        return await self.log.fork(made.session, turn, options=self.options)
+        chat = await self.log.fork(made.session, turn, options=self.options)
+        if self._line is not None and turn == self._head:
+            chat._line = self._line.fork()  # noqa: SLF001 (another one of us)
+        return chat
 
     async def refresh(self) -> Chat:
         """Read what others wrote to the session, and stand behind it."""
@@ -151,7 +156,8 @@ class Chat:
             setup = self._setup()
             if not words and not lived(self.turns, Origin())[-1].input:
                 raise ThoughtlineError("there is nothing to answer: say something")
-            loops.append(Loop(self._ledger, self.log.wire, setup, head=self._head, emit=emit))
+            wire = self._wire(setup.endpoint)
+            loops.append(Loop(self._ledger, wire, setup, head=self._head, emit=emit))
             try:
                 await loops[0].run(words)
             finally:
@@ -200,6 +206,12 @@ class Chat:
             limits=options.limits,
             most=options.most,
         )
+
+    def _wire(self, found: Endpoint) -> Wire | Line:
+        if not found.provider.websockets or found.dialect.name != "responses":
+            return self.log.wire
+        self._line = self._line or self.log.socket()
+        return self._line
 
     def endpoint(self, provider: Provider) -> Endpoint:
         """Where a provider leads, on our account."""

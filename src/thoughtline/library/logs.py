@@ -18,6 +18,7 @@ from weakref import WeakSet
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
+from thoughtline.dialects.sse import Splitter
 from thoughtline.errors import ThoughtlineError
 from thoughtline.events import Event, SessionForked
 from thoughtline.library import accounts, transfers
@@ -34,6 +35,9 @@ from thoughtline.stores.urls import open_store
 from thoughtline.tools import Permission, Tool, Toolbox
 from thoughtline.tools.running import Limits
 from thoughtline.wires.base import Wire
+from thoughtline.wires.fallback import over_http
+from thoughtline.wires.websocket import Options as WebSockets
+from thoughtline.wires.websocket import ResponsesWire
 
 TENANT = "local"
 """To whom sessions belong that were made here and not through a gateway."""
@@ -57,6 +61,7 @@ class Log:
         self.runs: WeakSet[Run] = WeakSet()  # those that may be under way
         self._wire = wire
         self._own_wire = wire is None
+        self._sockets: list[ResponsesWire] = []
         self._make_secret = secret
         self._secret = b""
         self._taught: dict[Origin, tuple[Policy, bool, bool]] = {}
@@ -77,6 +82,8 @@ class Log:
         for run in [run for run in self.runs if run.running]:
             run.cancel()
             await run.over()
+        for socket in self._sockets:
+            await socket.close()
         if self._own_wire and self._wire is not None:
             await self._wire.close()
         await self.store.close()
@@ -209,6 +216,13 @@ class Log:
 
             self._wire = HttpWire()
         return self._wire
+
+    def socket(self) -> ResponsesWire:
+        """A WebSocket for one chat; opened when it is used, and HTTP where there is none."""
+        fallback = over_http(self.wire, Splitter)
+        lanes = WebSockets(lanes=True)  # a server that knows none says so
+        self._sockets.append(ResponsesWire(fallback=fallback, clock=self.clock, options=lanes))
+        return self._sockets[-1]
 
     def account(self, credential: str) -> str:
         """Under which name a credential is known here."""

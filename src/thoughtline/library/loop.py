@@ -29,6 +29,13 @@ from thoughtline.parts import Blob, Call, Text
 from thoughtline.tools import Permission, Toolbox, running
 from thoughtline.turns import Turn
 from thoughtline.wires.base import Wire
+from thoughtline.wires.continuation import Guard, Position
+from thoughtline.wires.lanes import Lane
+from thoughtline.wires.placed import Placed
+from thoughtline.wires.websocket import ResponsesWire
+
+Line = ResponsesWire | Lane
+"""A WebSocket: what it has seen it need not be told again."""
 
 CANCELLED = "No result: the run was cancelled."
 CAPPED = "Not run: the limit of {} exchanges was reached."
@@ -50,7 +57,9 @@ class Setup(Struct, frozen=True, kw_only=True):
 class Loop:
     """One run, from a message to the answer."""
 
-    def __init__(self, ledger: Ledger, wire: Wire, setup: Setup, *, head: str, emit: Emit) -> None:
+    def __init__(
+        self, ledger: Ledger, wire: Wire | Line, setup: Setup, *, head: str, emit: Emit
+    ) -> None:
         self.ledger = ledger
         self.wire = wire
         self.setup = setup
@@ -59,6 +68,7 @@ class Loop:
         self._head = head
         self._emit = emit
         self._sending: Sending | None = None
+        self._placed: Placed | None = None  # the turn's own place on a line that remembers
         self._permits = Permits(setup.permit, ledger.session)
 
     @property
@@ -110,7 +120,11 @@ class Loop:
         """One request; the calls that want a result."""
         record = self.records[-1]
         sending = self._sending = Sending(
-            self.setup.endpoint, self.terms, wire=self.wire, clock=self.ledger.clock, record=record
+            self.setup.endpoint,
+            self.terms,
+            wire=self._wire(record),
+            clock=self.ledger.clock,
+            record=record,
         )
         try:
             refusal = await sending.send(self.ledger.path(record.id), self._adopt)
@@ -119,7 +133,25 @@ class Loop:
             reason = str(error)
         await self._end(Outcome.FAILED, reason)
         turn = self.ledger.session.turn(record.id)
-        return turn.calls if turn.outcome is Outcome.COMPLETED else ()
+        if turn.outcome is not Outcome.COMPLETED:
+            return ()
+        if self._placed is not None:
+            self._placed.commit()
+        return turn.calls
+
+    def _wire(self, record: Record) -> Wire:
+        """The wire for one exchange; a line that remembers is told where it stands in the log."""
+        if not isinstance(self.wire, ResponsesWire | Lane):
+            return self.wire
+        origin = self.terms.target.origin
+        position = Position(
+            guard=Guard(endpoint=origin.endpoint, account=origin.account, model=origin.model),
+            turn=record.id,
+            head=record.parent,
+            ancestors=frozenset(turn.id for turn in self.ledger.path(record.id)),
+        )
+        self._placed = self.wire.at(position)
+        return self._placed
 
     async def _adopt(self, plan: Plan, why: str) -> None:
         """The provider accepts the request on these terms: remember that."""
@@ -145,6 +177,8 @@ class Loop:
         ended = record.said or TurnEnded(outcome=otherwise, reason=reason)
         if reader is not None and not reader.done and ended.outcome is Outcome.ABORTED:
             ended = replace(ended, outcome=otherwise, reason=reason)
+        if sending is not None and self._placed is not None and self._placed.sent is not None:
+            ended = replace(ended, wire=str(self._placed.sent.plan))
         await record.end(ended, sending.fold if sending else None, why)
 
     # -- tools -----------------------------------------------------------------------------------

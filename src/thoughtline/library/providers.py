@@ -63,6 +63,7 @@ class Provider(_Named, frozen=True, kw_only=True):
     headers: dict[str, str] = {}  # sent along
     path: str = ""  # instead of the dialect's usual path behind `base_url`
     stateful: bool = False  # Responses: let the server remember, and send only what is new
+    websockets: bool = False  # Responses: one connection per chat, and only what is new is sent
     retries: int = 2  # after a rate limit or a server's error, before anything was shown
 
     def __repr__(self) -> str:
