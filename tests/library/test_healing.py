@@ -58,6 +58,8 @@ async def damaged(chat, which):
     made, number = [], -1
     for line in lines:
         document = json.loads(line)
+        if isinstance(document.get("data"), str):
+            document["data"] = json.loads(document["data"])
         if document.get("type") == "reasoning" and document["data"]["thought"].get("seals"):
             number += 1
             if number in which:

@@ -49,6 +49,30 @@ def look(path, statement):
 # -- migrations ------------------------------------------------------------------------------
 
 
+def test_a_reader_beside_the_one_who_creates_the_file(tmp_path):
+    """Between any two looks at a new file, its creator may commit."""
+    path = tmp_path / "store.db"
+    edit(path, "PRAGMA journal_mode = WAL")
+
+    class Interrupted(sqlite3.Connection):
+        looks = 0
+
+        def execute(self, statement, *rest):
+            found = super().execute(statement, *rest)
+            if "application_id" in statement and not Interrupted.looks:
+                Interrupted.looks += 1
+                found = [found.fetchone()]
+                File(path, timeout=1, synchronous="NORMAL").for_writing().close()
+                return type("Found", (), {"fetchone": lambda _: found[0]})()
+            return found
+
+    db = sqlite3.connect(path, isolation_level=None, factory=Interrupted)
+    with pytest.raises(migrations.Absent):
+        migrations.check(db, path, complete=True)
+    assert migrations.check(db, path, complete=True) == max(migrations.steps())
+    db.close()
+
+
 async def test_a_new_file_has_todays_layout(store, tmp_path):
     await store.append(notes("s"))
     path = tmp_path / "store.db"

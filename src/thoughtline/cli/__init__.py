@@ -1,6 +1,7 @@
 """The command line. Each command is a module of its own, imported when it is called."""
 
 import importlib
+import keyword
 
 import click
 
@@ -13,8 +14,15 @@ COMMANDS = {
     "init": "Write a commented settings file.",
     "doctor": "Say what is configured, reachable and wrong.",
     "verify": "Check a policy row against its provider.",
+    "chat": "Talk with a model, with or without tools.",
+    "sessions": "List sessions.",
+    "show": "Show a session as a conversation.",
+    "tail": "Show events as they are written.",
+    "fork": "Go on from any turn, in a new session.",
+    "export": "Write a session as lines of JSON.",
+    "import": "Read sessions from lines of JSON.",
 }
-"""Name → one line of help; the module of the same name holds the command."""
+"""Name → one line of help; the module of the same name holds the command (`import_`: `import`)."""
 
 
 class Commands(click.Group):
@@ -33,8 +41,9 @@ class Commands(click.Group):
         """The command of this name."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"thoughtline.cli.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        module = importlib.import_module(f"thoughtline.cli.{name}")
+        command: click.Command = getattr(module, name)
         return command
 
 
@@ -46,6 +55,7 @@ Start here:
     thoughtline serve    the gateway; then point a client's base URL at it
     thoughtline demo     a client that strips thoughts, without and with Thoughtline
     thoughtline sim      strict simulated providers, to test your own client with
+    thoughtline chat     a conversation that is kept, with a simulated or a real model
 """
 
 

@@ -43,11 +43,28 @@ def statements(script: str) -> Iterator[str]:
             pending = ""
 
 
+def _marks(db: sqlite3.Connection) -> tuple[int, int, int]:
+    """Whose file it is, its version, and how many tables it has, all of one moment.
+
+    Read one by one, another process that is creating the file could commit in between: a file
+    with tables and no mark looks like one of another program.
+    """
+    alone = not db.in_transaction
+    if alone:
+        db.execute("BEGIN")
+    try:
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    finally:
+        if alone:
+            db.execute("COMMIT")
+    return application, version, tables
+
+
 def check(db: sqlite3.Connection, path: Path, *, complete: bool = False) -> int:
     """The file's version; raises for files that are not ours or not of this version."""
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    application, version, tables = _marks(db)
     newest = max(steps())
     if application != APPLICATION and (tables or application or version):
         raise StoreError(

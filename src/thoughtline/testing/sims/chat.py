@@ -125,9 +125,8 @@ class ChatSimulator(Simulator):
             "object": "chat.completion.chunk" if view.stream else "chat.completion",
             "created": int(self.clock()),
             "model": view.model,
+            **self.row.stamp(view.model),
         }
-        if self.row.router:
-            frame["provider"] = view.model.partition("/")[0].capitalize()
         finish = "tool_calls" if talk.ids else "stop"
         if view.stream:
             chunks = self.chunks(view, frame, list(carrier.stream(talk)), finish, usage)

@@ -70,8 +70,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """What the stream opens with, as an SSE comment."""
     usage_last: bool = False
     """Usage stands on the last chunk, asked for or not."""
-    router: bool = False
-    """Says who answered, in `provider`."""
+    stamp: Callable[[str], dict[str, str]] = lambda _model: {}
+    """What an answer of a model says beside its choices."""
     error_prefix: bytes = b""
     """What stands before the JSON of an error when a stream was asked for."""
     unauthorized: str = "Incorrect API key provided."
@@ -266,6 +266,7 @@ ROWS: dict[str, Row] = {
         ),
         shape=says.short_shape,
         complain=says.joi_complaint,
+        stamp=lambda _model: {"service_tier": "on_demand"},
         naming="fc_{digest:.32}",
         unauthorized="Invalid API Key",
     ),
@@ -331,7 +332,7 @@ ROWS: dict[str, Row] = {
         thinks=lambda view: view.option("reasoning", "enabled") is not False,
         blank="",
         comment="OPENROUTER PROCESSING",
-        router=True,
+        stamp=lambda model: {"provider": model.partition("/")[0].capitalize()},
         usage_last=True,
         unauthorized="No auth credentials found",
     ),

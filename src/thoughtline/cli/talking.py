@@ -1,0 +1,165 @@
+"""The terminal's side of `thoughtline chat`: what is asked, shown and typed."""
+
+import sys
+from typing import Any
+
+import click
+
+from thoughtline.cli.telling import brief, clean
+from thoughtline.durations import spans
+from thoughtline.events import (
+    Event,
+    Outcome,
+    Reasoning,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+)
+from thoughtline.library.chats import Chat
+from thoughtline.library.providers import Provider
+from thoughtline.library.transfers import line
+from thoughtline.parts import Result, Text
+from thoughtline.tools import Ask, Verdict
+from thoughtline.turns import Turn
+
+_COMMANDS = """/undo     take the last message back (it stays in the log, as another branch)
+/fork     go on in a new session
+/thoughts show thoughts, or hide them
+/session  say which session this is
+/quit     end (so does Ctrl-D)"""
+
+
+def sim_provider(name: str, model: str | None, options: dict[str, Any]) -> Provider:
+    """A simulated provider; raises `ValueError` for one that does not exist."""
+    from thoughtline.cli.conversation import FIELDS, POLICIES
+    from thoughtline.policies import names
+    from thoughtline.testing import simulator
+
+    sim = simulator(name)
+    policy = POLICIES.get(name, name)
+    if policy not in names():  # a variant of somebody known
+        policy = policy.partition("-")[0]
+    return Provider(
+        name,
+        model=model or sim.models()[0],
+        base_url=f"sim://{name}",
+        dialect=sim.dialect,
+        policy=policy,
+        options=FIELDS.get(name, {}) | options,
+    )
+
+
+class Talk:
+    """One conversation on one terminal."""
+
+    def __init__(self, *, thoughts: bool, as_json: bool, yes: bool) -> None:
+        self.thoughts = thoughts
+        self.as_json = as_json
+        self.yes = yes
+        self.failed = False
+        self._terminal = sys.stdin.isatty()
+        self._thinking = False
+
+    def ask(self) -> str | None:
+        """The next message; None when there is none."""
+        while True:
+            if self._terminal:
+                try:
+                    words = input(click.style("> ", bold=True))
+                except (EOFError, KeyboardInterrupt):
+                    click.echo(err=True)
+                    return None
+            elif not (words := sys.stdin.readline()):
+                return None
+            if words.strip() == "/quit":
+                return None
+            if words.strip():
+                return words.strip()
+
+    async def say(self, chat: Chat, words: str) -> Chat:
+        """Say it, and show what comes back."""
+        run = chat.run(words)
+        async for event in run:
+            if self.as_json:
+                if isinstance(event, Event):
+                    click.echo(line(event))
+            elif isinstance(event, Event):
+                self._event(event)
+            elif isinstance(event, TextDelta):
+                self._live(event.text, thinking=False)
+            elif isinstance(event, ReasoningDelta):
+                self._live(event.text, thinking=True)
+        answer = await run
+        self.failed = answer.outcome is not Outcome.COMPLETED
+        if self.failed:
+            said = f"({answer.outcome.value}: {brief(answer.reason)})"
+            click.echo(click.style(said, fg="red"), err=True)
+        elif not self.as_json:
+            click.echo()
+        return chat
+
+    def _live(self, text: str, *, thinking: bool) -> None:
+        """A few more characters, thoughts apart from words."""
+        if thinking != self._thinking:
+            click.echo(click.style("Thinking…", dim=True) if thinking else "")
+            self._thinking = thinking
+        if not thinking:
+            click.echo(clean(text), nl=False)
+        elif self.thoughts:
+            click.echo(click.style(clean(text), dim=True, italic=True), nl=False)
+
+    def _event(self, event: Event) -> None:
+        self._thinking = False
+        match event.body():
+            case Reasoning(thought=thought):
+                for span in spans(Turn(output=(thought,))):
+                    click.echo(click.style(f"\n{span.text}", dim=True))
+            case ToolCall(call=call):
+                said = f"→ {brief(call.name)}({brief(call.arguments)})"
+                click.echo(click.style(said, fg="cyan"))
+            case ToolResult(result=result):
+                mark = "✗" if result.error else "←"
+                click.echo(click.style(f"{mark} {brief(result.content, 120)}", fg="cyan"))
+
+    def permit(self, ask: Ask) -> tuple[Verdict, str]:
+        """May the tool be called? Asked on the terminal, if there is one."""
+        if self.yes:
+            return Verdict.ALLOW, "--yes"
+        if not self._terminal:
+            return Verdict.DENY, "nobody to ask; start the chat with --yes"
+        question = f"{brief(ask.tool)}({brief(ask.call.arguments)})? [y]es, [n]o, [a]lways: "
+        try:
+            answer = input(click.style(question, fg="yellow")).strip().lower()
+        except EOFError:
+            answer = "n"
+        if answer.startswith("a"):
+            return Verdict.ALWAYS, ""
+        return (Verdict.ALLOW, "") if answer.startswith("y") else (Verdict.DENY, "by the user")
+
+    async def command(self, chat: Chat, words: str) -> Chat:
+        """A word to us and not to the model."""
+        match words.split(maxsplit=1)[0]:
+            case "/undo":
+                click.echo(_undo(chat))
+            case "/fork":
+                chat = await chat.fork()
+                click.echo(f"session {chat.id}")
+            case "/thoughts":
+                self.thoughts = not self.thoughts
+                click.echo(f"thoughts are {'shown' if self.thoughts else 'hidden'}")
+            case "/session":
+                click.echo(chat.id)
+            case _:
+                click.echo(_COMMANDS)
+        return chat
+
+
+def _undo(chat: Chat) -> str:
+    """Go back to before the last message of a person."""
+    for turn in reversed(chat.turns):
+        spoken = [part for part in turn.input if isinstance(part, Text)]
+        if spoken and not any(isinstance(part, Result) for part in turn.input):
+            chat.rewind(turn.parent)
+            return f"taken back: {brief(spoken[0].text, 60)}"
+    return "there is nothing to take back"
