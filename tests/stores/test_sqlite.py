@@ -62,7 +62,7 @@ def test_a_reader_beside_the_one_who_creates_the_file(tmp_path):
             if "application_id" in statement and not Interrupted.looks:
                 Interrupted.looks += 1
                 found = [found.fetchone()]
-                File(path, timeout=1, synchronous="NORMAL").for_writing().close()
+                File(path, timeout=1, synchronous="full").for_writing().close()
                 return type("Found", (), {"fetchone": lambda _: found[0]})()
             return found
 
