@@ -13,7 +13,7 @@ from built import Built, configured, converse
 from rooms import SimWire
 from thoughtline.errors import SettingsError, StoreError
 from thoughtline.gateway import keyfile
-from thoughtline.gateway.build import build
+from thoughtline.gateway.build import More, build
 from thoughtline.settings import (
     Access,
     Client,
@@ -236,11 +236,11 @@ def test_no_configuration_at_all(tmp_path):
 
 
 def test_more_pages_behind_the_same_door():
-    def pages(store):
+    def pages(rooms):
         async def shelf(request):
-            return PlainTextResponse(str(len(await store.sessions())))
+            return PlainTextResponse(str(len(await rooms.store.sessions())))
 
-        return [Route("/inspect/{path:path}", shelf), Route("/api/sessions", shelf)]
+        return More(routes=[Route("/inspect/{path:path}", shelf), Route("/api/sessions", shelf)])
 
     built = Built(pages=pages)
     with built.client() as client:

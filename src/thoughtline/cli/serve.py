@@ -19,6 +19,7 @@ from thoughtline.cli import simulated
 from thoughtline.errors import ThoughtlineError
 from thoughtline.gateway.app import Gateway
 from thoughtline.gateway.build import build
+from thoughtline.inspector import inspector
 from thoughtline.settings import Settings, load, refuse_exposure
 from thoughtline.wires.http import HttpWire
 
@@ -85,6 +86,7 @@ def application() -> Gateway:
         wire=simulated.SimWire(HttpWire()),
         simulated=simulated.upstream,
         models=simulated.models(),
+        pages=inspector,
     )
 
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
+from thoughtline.gateway.leaving import before_the_end
 from thoughtline.gateway.proxy import Proxy, Receive, Scope, Send
 from thoughtline.gateway.sockets import Sockets
 
@@ -40,6 +41,7 @@ class Gateway:
         *,
         grace: float = 30.0,
         beside: Sequence[Task] = (),
+        leave: Sequence[Callable[[], None]] = (),
         last: Sequence[Task] = (),
     ) -> None:
         self.proxy = proxy
@@ -47,6 +49,7 @@ class Gateway:
         self._pages = pages
         self._grace = grace
         self._beside = beside  # what runs for as long as the gateway does
+        self._leave = leave  # what is done as soon as the end is near: streams of ours would go on
         self._last = last  # what is done when everything else has ended
         self._running: list[asyncio.Task[None]] = []
 
@@ -82,9 +85,16 @@ class Gateway:
     def open(self) -> None:
         """Start what runs beside the walk."""
         self._running = [asyncio.ensure_future(task()) for task in self._beside]
+        if self._leave:
+            before_the_end(self._going)
+
+    def _going(self) -> None:
+        for leaving in self._leave:
+            leaving()
 
     async def close(self) -> None:
         """Let streams finish and captures be written, within the grace period; then let go."""
+        self._going()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

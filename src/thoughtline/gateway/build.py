@@ -8,8 +8,9 @@ that cannot be read, traces without the package for them.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,7 +20,7 @@ from starlette.routing import BaseRoute
 from thoughtline import settings as configured
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import SettingsError, StoreError
-from thoughtline.gateway import keyfile, recording
+from thoughtline.gateway import keyfile, openapi, recording
 from thoughtline.gateway.access import Door
 from thoughtline.gateway.admin import Admin
 from thoughtline.gateway.app import Gateway
@@ -43,6 +44,24 @@ SIMULATED = "sim:"
 Simulated = Callable[[str], Upstream | None]
 
 
+class Rooms(Struct, frozen=True, kw_only=True):
+    """What more pages may look into."""
+
+    proxy: Proxy
+    store: HotStore
+    telemetry: Telemetry
+    clock: Clock
+
+
+class More(Struct, frozen=True, kw_only=True):
+    """More pages of our own."""
+
+    routes: Sequence[BaseRoute] = ()
+    paths: Mapping[str, Any] = {}  # as /openapi.json describes them
+    answers: Sequence[type] = ()  # the structs that they answer with
+    leave: Sequence[Callable[[], None]] = ()  # what is done as soon as the end is near
+
+
 def build(
     settings: Settings,
     *,
@@ -51,14 +70,14 @@ def build(
     clock: Clock | None = None,
     simulated: Simulated | None = None,
     models: Sequence[str] = (),
-    pages: Callable[[HotStore], Sequence[BaseRoute]] | None = None,
+    pages: Callable[[Rooms], More] | None = None,
     log: TextIO | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Gateway:
     """A gateway with these settings.
 
     `simulated` finds the upstream of a `sim/…` model, `models` are the names of those; `pages`
-    are more pages of our own over the same store (the inspector's); `log` is where lines go.
+    are more pages of our own over the same rooms (the inspector's); `log` is where lines go.
     """
     refuse_exposure(settings)
     clock = clock or SystemClock()
@@ -89,16 +108,20 @@ def build(
         room=(kept.memory_entries, kept.memory_bytes) if in_memory else None,
     )
     catalogue = Catalogue(proxy.directory, proxy.door, models)
+    rooms = Rooms(proxy=proxy, store=hot, telemetry=telemetry, clock=clock)
+    more = pages(rooms) if pages else More()
+    described = openapi.document(more.paths, more.answers)
     routes = [
-        *Status(proxy, hot, telemetry.metrics, catalogue).routes(),
+        *Status(proxy, hot, telemetry.metrics, catalogue, described).routes(),
         *Admin(hot, telemetry, retention=kept.retention).routes(),
-        *(pages(hot) if pages else ()),
+        *more.routes,
     ]
     return Gateway(
         proxy,
         AdminOnly(_pages(routes), proxy.door),
         grace=settings.server.shutdown_grace,
         beside=[sweep.run],
+        leave=more.leave,
         last=[telemetry.close],
     )
 

@@ -5,7 +5,7 @@ provider's to describe: here it is a JSON object in, an object or an event strea
 headers that we add.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,9 +54,9 @@ _FILTERS = {
 Schema = dict[str, Any]
 
 
-def document() -> Schema:
-    """The document."""
-    _, components = msgspec.json.schema_components(_ANSWERS, ref_template=_REF)
+def document(paths: Mapping[str, Any] | None = None, answers: Sequence[type] = ()) -> Schema:
+    """The document; `paths` and the structs they answer with are of pages beside these."""
+    _, components = msgspec.json.schema_components((*_ANSWERS, *answers), ref_template=_REF)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -64,7 +64,7 @@ def document() -> Schema:
             "version": thoughtline.__version__,
             "summary": "Keeps a model's reasoning alive from turn to turn.",
         },
-        "paths": {**_pages(), **_models(), **_admin(), **_proxied()},
+        "paths": {**_pages(), **_models(), **_admin(), **(paths or {}), **_proxied()},
         "components": {
             "schemas": components,
             "securitySchemes": {

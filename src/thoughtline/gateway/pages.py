@@ -10,8 +10,11 @@ from starlette.types import ASGIApp, Scope
 from thoughtline.gateway.access import Door
 from thoughtline.gateway.shapes import Failure, Problem
 
-PRIVATE = ("/api", "/inspect")
-"""Beginnings of paths that are the administrator's."""
+PRIVATE = "/api"
+"""The beginning of paths that are the administrator's."""
+
+SHELL = "/inspect"
+"""The beginning of paths of a page that holds no data, and asks for the token itself."""
 
 KINDS = {
     400: "invalid_request_error",
@@ -69,11 +72,19 @@ class AdminOnly:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Let through, or say why not."""
         path: str = scope.get("path", "")
-        private = scope["type"] == "http" and path.startswith(PRIVATE)
-        if not private or self._door.admits_admin(scope["headers"], peer(scope)):
+        if scope["type"] != "http" or self._open(path) or self._admin(scope):
             await self._app(scope, receive, send)
         else:
             await self._refuse()(scope, receive, send)
+
+    def _open(self, path: str) -> bool:
+        """Whether anybody may see it: a browser cannot show a token when it opens a page."""
+        if path.startswith(SHELL):
+            return self._door.guarded
+        return not path.startswith(PRIVATE)
+
+    def _admin(self, scope: Scope) -> bool:
+        return self._door.admits_admin(scope["headers"], peer(scope))
 
     def _refuse(self) -> Json:
         if self._door.guarded:

@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
+from weakref import WeakSet
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -95,6 +96,7 @@ class Proxy:
         self.options = options or Options()
         self.clock = clock or SystemClock()
         self.healer = Healer(observer, store, self.clock)
+        self.exchanges: WeakSet[Exchange] = WeakSet()  # under way, for whoever wants to look
         self.open = 0  # responses under way
         self.draining = False  # going down: those that are here may finish
         self._idle = asyncio.Event()
@@ -195,6 +197,7 @@ class Proxy:
             original=request,
         )
         keep_on(exchange)
+        self.exchanges.add(exchange)
         return exchange
 
     # -- the ledger ------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ administrator only, because it names files.
 """
 
 import asyncio
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -12,7 +13,6 @@ from starlette.routing import Route
 
 import thoughtline
 from thoughtline.errors import StoreError
-from thoughtline.gateway import openapi
 from thoughtline.gateway.models import Catalogue
 from thoughtline.gateway.pages import Json, admitted
 from thoughtline.gateway.proxy import Proxy
@@ -30,13 +30,18 @@ class Status:
     """Answers them."""
 
     def __init__(
-        self, proxy: Proxy, store: HotStore, metrics: Metrics, catalogue: Catalogue
+        self,
+        proxy: Proxy,
+        store: HotStore,
+        metrics: Metrics,
+        catalogue: Catalogue,
+        described: dict[str, Any],
     ) -> None:
         self._proxy = proxy
         self._store = store
         self._metrics = metrics
         self._catalogue = catalogue
-        self._openapi = openapi.document()
+        self._openapi = described
 
     def routes(self) -> list[Route]:
         """Paths and who answers there."""
