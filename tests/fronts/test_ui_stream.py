@@ -27,27 +27,13 @@ from thoughtline.fronts.chunks import Encoder
 from thoughtline.parts import Call, Carrier, Text, Thought, Timing
 from thoughtline.testing import Say, Think, Use
 from ticking import ticking
-
-NAMES = ("deepseek", "claude", "openai", "gemini", "mistral", "openrouter", "copilot")
+from ui_chunks import NAMES, merged, unframed
 
 
 def script(turn, sim):
     if turn % 2:
         return Think(f"So that is it, then. {sim.serial}"), Say(f"Done. [{sim.mark}]")
     return Think(f"Let me look first. {sim.serial}"), Use("read_file", '{"path": "a.txt"}')
-
-
-def unframed(body):
-    events = body.decode().split("\n\n")
-    assert events[-2:] == ["data: [DONE]", ""]
-    return [json.loads(event.removeprefix("data: ")) for event in events[:-2]]
-
-
-def merged(into, value):
-    for key, more in value.items():
-        both = isinstance(more, dict) and isinstance(into.get(key), dict)
-        into[key] = merged(into[key], more) if both else more
-    return into
 
 
 def check(chunks):

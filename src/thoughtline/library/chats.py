@@ -76,6 +76,13 @@ class Chat:
         return self._ledger.path(self._head)
 
     @property
+    def tree(self) -> list[Turn]:
+        """The turns of all branches, and those before the fork; a parent before its children."""
+        session = self._ledger.session
+        before = self._ledger.path(session.origin.turn) if session.origin else []
+        return [*before, *session.turns]
+
+    @property
     def heads(self) -> list[str]:
         """The last turns of all branches of this session, in the order they started."""
         return self._ledger.session.heads
