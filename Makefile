@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+JOBS ?= auto
 PYTEST_ARGS ?=
 
 say = @printf '\033[1m==>\033[0m %s\n'
@@ -17,7 +18,7 @@ help: ## list the targets
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "PYTHON=... picks the interpreter (3.11 or newer); PYTEST_ARGS=... goes to pytest."
+	@echo "PYTHON=... picks the interpreter (3.11 or newer); PYTEST_ARGS=... goes to pytest, JOBS=... is how many at once."
 
 setup: $(STAMP) ## create .venv and install everything into it
 
@@ -47,7 +48,7 @@ run: $(STAMP) ## set up, play the demo, then run the gateway until Ctrl-C
 
 test: lint ## set up, then every check and every test
 	$(say) "pytest"
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(STAMP) ## style, types and import direction
 	$(say) "ruff check"

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from thoughtline.cli.files import MOST, reading_tools
 from thoughtline.cli.telling import ago, brief, clean
 from thoughtline.testing import Pace, serving
 
+PATIENCE = 60
+"""Seconds of silence after which a program on a terminal hangs."""
 OURS = ("chat", "sessions", "show", "tail", "fork", "export", "import")
 
 
@@ -338,13 +341,15 @@ class Terminal:
     def __init__(self, *arguments):
         self.pid, self.file = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a parallel runner has it ignored
             os.execv(sys.executable, [sys.executable, "-m", "thoughtline", *arguments])
         self.seen = ""
 
     def until(self, text):
         while text not in self.seen:
             try:
-                more = os.read(self.file, 4096)
+                ready, _, _ = select.select([self.file], [], [], PATIENCE)
+                more = os.read(self.file, 4096) if ready else b""
             except OSError:
                 more = b""
             assert more, f"{text!r} did not come: {self.seen}"
