@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= auto
+CLIENTS := $(VENV)/.clients
+LITELLM := .venv-litellm/.installed
+NPM := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/*/package.json))
 PYTEST_ARGS ?=
 
 say = @printf '\033[1m==>\033[0m %s\n'
@@ -46,7 +49,7 @@ run: $(STAMP) ## set up, play the demo, then run the gateway until Ctrl-C
 	$(say) "thoughtline serve"
 	@exec $(BIN)/thoughtline serve
 
-test: lint ## set up, then every check and every test
+test: lint $(CLIENTS) ## set up, then every check and every test
 	$(say) "pytest"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
@@ -69,16 +72,39 @@ docs: $(STAMP) ## bring the reference up to date with the code
 	$(say) "docs/reference"
 	@$(BIN)/python -m thoughtline.cli.pages docs
 
-clients: ## install the npm packages that tests with real clients need
-	@set -e; for folder in $$(find tests -name package.json -not -path '*/node_modules/*' -exec dirname {} \;); do \
-	  printf '\033[1m==>\033[0m %s\n' "npm ci in $$folder"; \
-	  npm ci --prefix "$$folder" --no-audit --no-fund --loglevel=error; \
-	done
+clients: $(CLIENTS) $(LITELLM) $(NPM) ## install all real clients, then let each of them talk in every way
+	$(say) "pytest with every client"
+	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/fronts $(PYTEST_ARGS)
+
+$(CLIENTS): $(STAMP)
+	$(say) "installing the SDKs that tests drive (another minute)"
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python --group clients; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --group clients; \
+	fi
+	@touch $@
+
+# It cannot live beside the others: it wants an older version of one of them.
+$(LITELLM): $(STAMP)
+	$(say) "installing LiteLLM into $(@D) (another minute)"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --group litellm
+	@touch $@
+
+%/node_modules/.installed: %/package-lock.json
+	@if command -v npm >/dev/null 2>&1; then \
+	  printf '\033[1m==>\033[0m %s\n' "npm ci in $*"; \
+	  npm ci --prefix $* --no-audit --no-fund --loglevel=error && touch $@; \
+	else \
+	  echo "There is no npm here, so the clients in $* are left out."; \
+	fi
 
 bench: $(STAMP) ## set up, then measure
 	$(say) "benchmarks"
 	@$(BIN)/python -m benchmarks
 
 clean: ## remove .venv, caches and builds
-	@rm -rf $(VENV) build dist htmlcov .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .venv-litellm tests/*/*/node_modules build dist htmlcov .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
