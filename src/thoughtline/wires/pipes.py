@@ -1,0 +1,251 @@
+"""One connection to an upstream, and the answer that is coming through it.
+
+A pipe carries one request at a time. What arrives is parsed as it comes (httptools) and waits
+until somebody asks for it; when too much waits, the pipe stops reading, and the upstream feels it.
+Patience is one deadline that moves: a timer looks at it now and then, and is not set anew for
+every piece.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
+
+import httptools
+
+from thoughtline.errors import WireError
+from thoughtline.wires.base import Headers, Patience
+
+MOST = 256 << 10
+"""Bytes that may wait in a pipe before it stops reading."""
+
+LONGEST_HEAD = 1 << 20
+"""Bytes that the head of an answer may have."""
+
+_NO_BODY = (204, 304)
+
+
+class Broken(WireError):
+    """The connection ended before the answer did."""
+
+
+class Stalled(WireError):
+    """Nothing came for too long."""
+
+
+class Pipe(asyncio.Protocol):
+    """A connection, and the inbound response on it (`wires.base.Inbound`)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._waiter: asyncio.Future[None] | None = None
+        self._paused = False
+        self.busy = False  # a request is on it
+        self.lost: Exception | None = None  # why there is no connection any more
+        self.since = 0.0  # idle since then, by the loop's clock
+        self._clear()
+
+    def _clear(self) -> None:
+        self.status = 0
+        self.headers: Headers = []
+        self._pairs: list[tuple[str, str]] = []
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._head = 0
+        self._bounded = False  # the answer says where it ends
+        self._whole = False  # it has ended
+        self._keep = False  # the connection is good for another one
+        self.touched = False  # something of the answer has come
+
+    # -- for the wire ----------------------------------------------------------------------------
+
+    async def ask(self, head: bytes, body: bytes, patience: Patience, *, bare: bool) -> None:
+        """Send a request; returns when the head of its answer is here. `bare`: it has no body."""
+        self._clear()
+        self.busy = True
+        self._bare = bare
+        self._idle = patience.idle
+        self._parser = httptools.HttpResponseParser(self)
+        self._allow(patience.first_byte)
+        assert self._transport is not None  # noqa: S101 (made when it was connected)
+        if len(body) > MOST:
+            self._transport.write(head)
+            self._transport.write(body)
+        else:
+            self._transport.write(head + body)
+        while not self.status:
+            await self._news()
+
+    def free(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether another request of this loop may go through."""
+        return self._whole and self._keep and not self._paused and self._open and self._loop is loop
+
+    @property
+    def _open(self) -> bool:
+        return self.lost is None and not (self._transport is None or self._transport.is_closing())
+
+    def rest(self) -> None:
+        """No request is on it any more."""
+        self.busy = False
+        self.since = self._loop.time()
+
+    def close(self) -> None:
+        """Let go of the connection at once."""
+        self.busy = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- the answer ------------------------------------------------------------------------------
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes; what came together is given together."""
+        while True:
+            pieces = self._pieces
+            if pieces:
+                self._pieces, self._size = [], 0
+                if self._paused:
+                    self._resume()
+                yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            elif self._whole:
+                return
+            else:
+                await self._news()
+
+    async def read(self, limit: int) -> bytes:
+        """At most about this many bytes of it."""
+        pieces: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            pieces.append(chunk)
+            size += len(chunk)
+            if size >= limit:
+                break
+        return b"".join(pieces)
+
+    async def _news(self) -> None:
+        """Until something comes, or never will."""
+        if self.lost is not None and not self._whole:
+            raise self.lost
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _resume(self) -> None:
+        self._paused = False
+        if self._open and self._transport is not None:
+            self._transport.resume_reading()
+            self._allow(self._idle)  # it was us who were slow
+
+    # -- what the loop tells us ------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's own kind, often
+
+    def data_received(self, data: bytes) -> None:
+        if not self.busy or self._whole:  # nobody asked
+            self._keep = False
+            self.close()
+            return
+        self.touched = True
+        self._deadline = self._loop.time() + self._idle
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(Broken(f"the upstream's answer is no HTTP: {error}"))
+            return
+        if not self.status:
+            self._head += len(data)
+            if self._head > LONGEST_HEAD:
+                self._fail(Broken("the head of the upstream's answer does not end"))
+            return
+        if self._size > MOST and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        if self.lost is None:
+            self.lost = Broken(f"connection lost: {exc}" if exc else "the connection was closed")
+        if self.status and not self._bounded and exc is None:
+            self._whole = True  # an answer without a length ends with its connection
+        self._wake()
+
+    def _fail(self, error: WireError) -> None:
+        self.lost = error
+        if self._transport is not None:
+            self._transport.abort()
+        self._wake()
+
+    # -- what the parser tells us ----------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._pairs.append((name.decode("latin-1"), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        pairs, self._pairs = self._pairs, []
+        if self._whole:  # nobody asked for another one
+            self._keep = False
+            return
+        if status < 200:  # not the answer yet
+            return
+        self.status, self.headers = status, pairs
+        self._bounded = any(
+            name.lower() in ("content-length", "transfer-encoding") for name, _ in pairs
+        )
+        self._allow(self._idle)
+        if self._bare or status in _NO_BODY:
+            self._bounded = True
+            self._end(keep=status in _NO_BODY and not self._bare)
+
+    def on_body(self, body: bytes) -> None:
+        if self._whole:
+            self._keep = False
+            return
+        self._pieces.append(body)
+        self._size += len(body)
+
+    def on_message_complete(self) -> None:
+        if self.status and not self._whole:
+            self._bounded = True
+            self._end(keep=self._parser.should_keep_alive())
+
+    def _end(self, *, keep: bool) -> None:
+        sent = self._transport is not None and not self._transport.get_write_buffer_size()
+        self._whole, self._keep = True, keep and sent
+
+    # -- patience --------------------------------------------------------------------------------
+
+    def _allow(self, seconds: float) -> None:
+        """The next news must come within so long."""
+        self._deadline = self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._deadline:
+            self._disarm()
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self.busy or self._whole:
+            return
+        if self._loop.time() < self._deadline or self._paused:
+            left = max(self._deadline, self._loop.time() + 1.0) if self._paused else self._deadline
+            self._timer = self._loop.call_at(left, self._look)
+        elif self.status:
+            self._fail(Stalled("the upstream stalled in the middle of its answer"))
+        else:
+            self._fail(Stalled("timed out"))
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

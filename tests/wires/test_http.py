@@ -1,0 +1,299 @@
+"""The HTTP wires, held to one contract against a server that answers byte by byte as told."""
+
+import asyncio
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from contextlib import asynccontextmanager
+
+import pytest
+import uvloop
+
+from thoughtline.errors import WireError
+from thoughtline.wires import pipes
+from thoughtline.wires.base import Outbound
+from thoughtline.wires.http import HttpWire
+from thoughtline.wires.proxied import ProxiedWire
+
+
+class Server:
+    """Plays one script per request; remembers what it was sent and on which connection."""
+
+    def __init__(self, *scripts):
+        self.scripts = list(scripts)
+        self.requests = []
+        self.connections = 0
+        self.gone = asyncio.Event()  # a client hung up
+        self.stuck = False  # our answer is not taken off us
+        self._tasks = set()
+
+    async def serve(self, reader, writer):
+        self._tasks.add(asyncio.current_task())
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                size = [x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length")]
+                body = await reader.readexactly(int(size[0].split(b":")[1])) if size else b""
+                self.requests.append((self.connections, head, body))
+                script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
+                for step in script:
+                    if step is None:
+                        return
+                    if isinstance(step, float):
+                        await asyncio.sleep(step)
+                    else:
+                        writer.write(step)
+                        try:
+                            async with asyncio.timeout(0.5):
+                                await writer.drain()
+                        except TimeoutError:
+                            self.stuck = True
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.gone.set()
+        finally:
+            writer.close()
+
+    @asynccontextmanager
+    async def running(self, **options):
+        server = await asyncio.start_server(self.serve, "127.0.0.1", 0, **options)
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nx-one: 1\r\nX-One: 2\r\n\r\nabcd"
+
+
+@pytest.fixture(params=[HttpWire, ProxiedWire])
+def wires(request):
+    return request.param
+
+
+async def fetch(wire, url, method="POST", body=b"{}", headers=()):
+    outbound = Outbound(method=method, url=url, headers=list(headers), body=body)
+    async with wire.send(outbound) as inbound:
+        got = b"".join([chunk async for chunk in inbound.chunks()])
+        return inbound.status, list(inbound.headers), got
+
+
+def status_of(answer):
+    found = [int(code) for code in re.findall(rb"HTTP/1.. (\d+)", answer)]
+    return next(code for code in found if code >= 200)
+
+
+async def exchange(wires, script, **request):
+    server, wire = Server(script), wires()
+    async with server.running() as port:
+        try:
+            return server, await fetch(wire, f"http://127.0.0.1:{port}/p?q=%2F", **request)
+        finally:
+            await wire.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        ((PLAIN,), b"abcd"),
+        (tuple(bytes([one]) for one in PLAIN), b"abcd"),
+        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n",), b"abcd"),
+        ((b"HTTP/1.1 200 OK\r\n\r\nab", 0.02, b"cd", None), b"abcd"),
+        ((b"HTTP/1.0 200 OK\r\n\r\nabcd", None), b"abcd"),
+        ((b"HTTP/1.1 100 Continue\r\n\r\n", 0.02, PLAIN), b"abcd"),
+        ((b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + PLAIN,), b"abcd"),
+        ((b"HTTP/1.1 204 No Content\r\n\r\n",), b""),
+        ((b"HTTP/1.1 302 Found\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n",), b""),
+        ((b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n\x1f\x8b",), b"\x1f\x8b"),
+    ],
+)  # fmt: skip
+async def test_an_answer_comes_as_it_is(wires, answer, body):
+    _, (status, _, got) = await exchange(wires, answer)
+    assert (got, status) == (
+        body,
+        status_of(b"".join(piece for piece in answer if isinstance(piece, bytes))),
+    )
+
+
+async def test_headers_come_as_they_are(wires):
+    _, (_, headers, _) = await exchange(wires, (PLAIN,))
+    assert headers == [("content-length", "4"), ("x-one", "1"), ("X-One", "2")]
+
+
+async def test_an_answer_to_head_has_no_body(wires):
+    script = (b"HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\n",)
+    _, (status, _, got) = await exchange(wires, script, method="HEAD", body=b"")
+    assert (status, got) == (200, b"")
+
+
+async def test_nothing_is_added_to_a_request(wires):
+    sent = [("content-type", "application/json"), ("X-Twice", "a"), ("X-Twice", "b")]
+    server, _ = await exchange(wires, (PLAIN,), body=b'{"a":1}', headers=sent)
+    _, head, body = server.requests[0]
+    first, *lines = head.decode().strip().split("\r\n")
+    assert first == "POST /p?q=%2F HTTP/1.1"
+    assert body == b'{"a":1}'
+    names = sorted(line.partition(":")[0].lower() for line in lines)
+    assert names == ["content-length", "content-type", "host", "x-twice", "x-twice"]
+
+
+async def test_a_header_cannot_break_out_of_its_line(wires):
+    with pytest.raises(WireError):
+        await exchange(wires, (PLAIN,), headers=[("x-a", "b\r\nx-c: d")])
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab", None),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nab", None),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n", None),
+        (None,),
+        (b"no such thing\r\n\r\n",),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",),
+    ],
+)
+async def test_half_an_answer_is_an_error(wires, script):
+    with pytest.raises(WireError):
+        await exchange(wires, script)
+
+
+async def test_connections_are_used_again(wires):
+    server, wire = Server((PLAIN,)), wires()
+    async with server.running() as port:
+        for _ in range(3):
+            await fetch(wire, f"http://127.0.0.1:{port}/")
+        await asyncio.gather(*(fetch(wire, f"http://127.0.0.1:{port}/") for _ in range(2)))
+        await wire.close()
+    assert server.connections <= 3 < len(server.requests)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1\r\n\r\na",),
+        (PLAIN, None),
+        (PLAIN + b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",),  # who asked for that?
+    ],
+)
+async def test_what_is_over_is_not_used_again(wires, script):
+    server, wire = Server(script), wires()
+    async with server.running() as port:
+        for _ in range(2):
+            await fetch(wire, f"http://127.0.0.1:{port}/")
+            await asyncio.sleep(0.05)
+        await wire.close()
+    assert server.connections == 2
+
+
+async def test_only_what_may_be_said_twice_is_said_twice(wires):
+    """The upstream closes a kept connection at the moment of use, without a word."""
+    server, wire = Server((PLAIN,), (None,), (PLAIN,), (None,), (PLAIN,)), wires()
+    async with server.running() as port:
+        url = f"http://127.0.0.1:{port}/"
+        await fetch(wire, url)
+        assert (await fetch(wire, url, method="GET", body=b""))[2] == b"abcd"
+        with pytest.raises(WireError):
+            await fetch(wire, url)
+        await wire.close()
+    assert len(server.requests) == 4
+
+
+async def test_who_leaves_early_lets_go_at_once(wires):
+    script = (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n", 0.2, b"2\r\ncd\r\n") + (0.2, b"2\r\nef\r\n") * 20  # fmt: skip
+    server, wire = Server(script), wires()
+    async with server.running() as port:
+        outbound = Outbound(method="GET", url=f"http://127.0.0.1:{port}/", headers=[])
+        async with wire.send(outbound) as inbound:
+            async for chunk in inbound.chunks():
+                assert chunk == b"ab"
+                break
+        await asyncio.wait_for(server.gone.wait(), 2)
+        await wire.close()
+
+
+async def test_a_slow_reader_slows_the_upstream(wires):
+    piece = b"x" * (1 << 20)
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % (len(piece) * 16)
+    server, wire = Server((head, *[piece] * 16)), wires()
+    async with server.running() as port:
+        outbound = Outbound(method="GET", url=f"http://127.0.0.1:{port}/", headers=[])
+        async with wire.send(outbound) as inbound:
+            while not server.stuck:
+                await asyncio.sleep(0.05)
+            got = [chunk async for chunk in inbound.chunks()]
+        await wire.close()
+    assert sum(map(len, got)) == len(piece) * 16
+    assert max(map(len, got)) < 4 * pipes.MOST
+
+
+async def test_a_large_request_arrives_whole(wires):
+    server, _ = await exchange(wires, (PLAIN,), body=b"y" * 900_000)
+    assert server.requests[0][2] == b"y" * 900_000
+
+
+async def test_nobody_there(wires):
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        wire = wires()
+        with pytest.raises(WireError, match=r"cannot reach http://127\.0\.0\.1"):
+            await fetch(wire, f"http://127.0.0.1:{one.getsockname()[1]}/x?key=secret")
+        await wire.close()
+
+
+@pytest.mark.parametrize("url", ["ftp://a/b", "http:///x", "nonsense"])
+async def test_what_is_no_url(wires, url):
+    wire = wires()
+    with pytest.raises(WireError):
+        await fetch(wire, url)
+    await wire.close()
+
+
+def test_on_another_event_loop():
+    """uvloop's transports are of another kind; a wire outlives the loop it was used on."""
+    wire = HttpWire()
+
+    async def twice():
+        server = Server((PLAIN,))
+        async with server.running() as port:
+            for _ in range(2):
+                assert (await fetch(wire, f"http://127.0.0.1:{port}/"))[2] == b"abcd"
+        return server.connections
+
+    assert uvloop.run(twice()) == 1
+    assert asyncio.run(twice()) == 1
+
+
+def certified(folder):
+    """A key and a certificate of its own making for localhost."""
+    key, certificate = folder / "key.pem", folder / "cert.pem"
+    made = f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {key} -out {certificate}"
+    named = "-days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    subprocess.run([*made.split(), *named.split()], check=True, capture_output=True)
+    return key, certificate
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+async def test_over_tls(wires, tmp_path, monkeypatch):
+    key, certificate = certified(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server, wire = Server((PLAIN,)), wires()
+    async with server.running(ssl=context) as port:
+        url = f"https://localhost:{port}/"
+        if wires is HttpWire:  # the other one makes its context when it is imported
+            with pytest.raises(WireError, match="certificate"):
+                await fetch(HttpWire(), url)
+            monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+            for _ in range(2):
+                assert (await fetch(wire, url))[2] == b"abcd"
+            assert server.connections == 1
+        else:
+            with pytest.raises(WireError, match="certificate"):
+                await fetch(wire, url)
+        await wire.close()
