@@ -1,0 +1,77 @@
+// Puts the page together: which view is open, who may look, and whether the gateway is there.
+import { Refused } from "./api.js";
+import { Browse } from "./browse.js";
+import { Cache } from "./cache.js";
+import { Continuity } from "./continuity.js";
+import { h, icon, iconButton, put } from "./dom.js";
+import { feed } from "./feed.js";
+import { help, listen } from "./keys.js";
+import { go, link, where } from "./router.js";
+import { themeSwitch } from "./theme.js";
+import { tokenForm } from "./token.js";
+
+const VIEWS = { sessions: ["Sessions", Browse], continuity: ["Continuity", Continuity], cache: ["Cache", Cache] };
+const STATES = {
+  connecting: "Connecting", live: "Live", waiting: "Reconnecting", paused: "Paused", refused: "No access",
+};
+
+const root = document.getElementById("main");
+let name = "";
+let view = null;
+
+function show() {
+  const route = where();
+  const wanted = route.path[0] in VIEWS ? route.path[0] : "sessions";
+  if (wanted !== name) {
+    view?.end();
+    name = wanted;
+    view = new VIEWS[wanted][1](root, { problem });
+    tabs();
+  }
+  view.update(route);
+  document.title = `${view.title()} · Thoughtline`;
+}
+
+/** Deals with what every view would deal with alike; false leaves it to the view. */
+function problem(error) {
+  if (!(error instanceof Refused)) return false;
+  view?.end();
+  view = null;
+  name = "";
+  if (root.querySelector("#token") && !root.querySelector(".wrong") && !error.code) return true;
+  put(root, h("div.centre", {}, tokenForm(error, () => {
+    feed.open();
+    show();
+  })));
+  root.querySelector("#token").focus();
+  return true;
+}
+
+function tabs() {
+  put(document.getElementById("tabs"), Object.entries(VIEWS).map(([key, [label]]) =>
+    h("a", { href: link([key]), "aria-current": key === name ? "page" : null }, icon(key), h("span", {}, label))));
+}
+
+function tools() {
+  const state = h("span.connection", { role: "status" });
+  const say = () => {
+    state.dataset.state = feed.state;
+    put(state, h("i", { "aria-hidden": "true" }), h("span", {}, STATES[feed.state]));
+  };
+  feed.addEventListener("state", ({ detail }) => {
+    say();
+    if (detail.state === "live" && detail.before !== "connecting") view?.reload();
+  });
+  say();
+  put(document.getElementById("tools"), state, iconButton("help", "Keyboard shortcuts (?)", help), themeSwitch());
+}
+
+addEventListener("hashchange", show);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  root.focus();
+});
+listen({ view: () => view, tab: (n) => go([Object.keys(VIEWS)[n]]) });
+tools();
+show();
+feed.start();

@@ -1,0 +1,88 @@
+// Sessions: the list, and beside it the one that is open.
+import { h, put } from "./dom.js";
+import { go } from "./router.js";
+import { SessionPane } from "./session.js";
+import { SessionList } from "./sessions.js";
+import { empty } from "./states.js";
+
+export class Browse {
+  #pane = null;
+
+  constructor(root, { problem }) {
+    this.problem = problem;
+    this.list = new SessionList({ problem });
+    this.detail = h("div.detail");
+    this.element = h("div.split", {}, this.list.element, this.detail);
+    this.list.ondraw = (rows) => !this.#pane && this.#nothing(rows);
+    put(root, this.element);
+  }
+
+  title() {
+    return this.#pane?.facts?.title || "Sessions";
+  }
+
+  update(route) {
+    this.route = route;
+    const id = route.path[1] ?? "";
+    this.element.toggleAttribute("data-detail", Boolean(id));
+    if (id !== (this.#pane?.id ?? "")) {
+      this.#pane?.end();
+      this.#pane = id ? new SessionPane(id, { problem: this.problem }) : null;
+      if (this.#pane) {
+        put(this.detail, this.#pane.element);
+        this.#pane.load(route);
+      } else {
+        this.#nothing(1);
+      }
+    } else {
+      this.#pane?.update(route);
+    }
+    this.list.update(route);
+  }
+
+  #nothing(rows) {
+    put(this.detail, rows > 0 && empty({ drawn: "sessions", title: "Choose a session",
+      text: "Its turns, its branches, and where each of its thoughts went." }));
+  }
+
+  /** After a pause or a lost connection: what was shown may be old. */
+  reload() {
+    this.list.soon();
+    this.#pane?.facts ? this.#pane.soon() : this.#pane?.load(this.route);
+  }
+
+  end() {
+    this.list.end();
+    this.#pane?.end();
+  }
+
+  // -- keys --------------------------------------------------------------------------------------
+
+  #inside() {
+    return this.#pane && this.detail.contains(document.activeElement);
+  }
+
+  step(by) {
+    if (this.#inside()) this.#pane.step(by);
+    else this.list.step(by);
+  }
+
+  branch = (by) => this.#pane?.branch(by);
+  thoughts = () => this.#pane?.thoughts();
+  look = () => this.#pane?.look();
+  search = () => this.list.filters.search.focus();
+
+  enter() {
+    this.#pane?.conversation?.step(1);
+  }
+
+  escape() {
+    if (this.#pane?.escape()) return;
+    const { q, provider, model, tenant, status } = this.route.query;
+    if (this.route.path[2]) go(["sessions", this.route.path[1]]);
+    else if (this.#inside()) {
+      if (getComputedStyle(this.list.element).display === "none") go(["sessions"], { q, provider, model, tenant, status });
+      else this.list.focus();
+    }
+  }
+}

@@ -1,0 +1,42 @@
+// What was said, as text. Fenced code becomes a block and `ticks` become code, by cutting strings;
+// nothing else of any markup is understood, so markup is shown as it was written.
+import { h } from "./dom.js";
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})[^\n]*\n([\s\S]*?)(?:\n {0,3}\1[`~]*[ \t]*(?:\n|$)|(?![\s\S]))/gm;
+const MOST = 20000;
+
+export function prose(text) {
+  const made = h("div.prose");
+  let from = 0;
+  const shown = text.length > MOST ? text.slice(0, MOST) : text;
+  for (const match of shown.matchAll(FENCE)) {
+    paragraphs(made, shown.slice(from, match.index));
+    made.append(h("pre.code", { tabindex: "0", "aria-label": "Code" }, h("code", {}, match[2])));
+    from = match.index + match[0].length;
+  }
+  paragraphs(made, shown.slice(from));
+  if (shown.length < text.length) {
+    made.append(h("button.linklike", { type: "button", onclick: (event) => event.target.replaceWith(text.slice(MOST)) },
+      `Show ${(text.length - MOST).toLocaleString("en")} more characters`));
+  }
+  return made;
+}
+
+function paragraphs(made, text) {
+  if (!text.trim()) return;
+  const block = h("p");
+  text.trim().split(/(`[^`\n]+`)/).forEach((piece, index) => {
+    if (index % 2) block.append(h("code", {}, piece.slice(1, -1)));
+    else block.append(piece);
+  });
+  made.append(block);
+}
+
+/** JSON laid out for reading, or the text itself where it is none. */
+export function laidOut(text) {
+  try {
+    return JSON.stringify(typeof text === "string" ? JSON.parse(text) : text, null, 2);
+  } catch {
+    return String(text);
+  }
+}

@@ -1,0 +1,244 @@
+// One session: its head line, its branches, its conversation, and the request that is looked at.
+import * as api from "./api.js";
+import { comparison, picker, rival } from "./branches.js";
+import { Conversation } from "./conversation.js";
+import { announce, calmly, h, icon, iconButton, put } from "./dom.js";
+import { ago, brief, count, moment, plural } from "./format.js";
+import { feed } from "./feed.js";
+import { RequestPanel } from "./request.js";
+import { adjust, link } from "./router.js";
+import { loading, trouble } from "./states.js";
+import { status } from "./status.js";
+import { Tree } from "./tree.js";
+
+export class SessionPane {
+  constructor(id, { problem }) {
+    Object.assign(this, { id, problem, tree: new Tree(), dirty: new Set(), facts: null, ended: false });
+    this.head = h("header.session-head");
+    this.scroller = h("div.session-scroll", { tabindex: "0", role: "group", "aria-label": "Session" });
+    this.request = new RequestPanel({ session: id, close: () => this.#closeRequest(), jump: (turn) => adjust({ turn }) });
+    this.element = h("section.session", { "aria-label": "Session" },
+      h("div.session-main", {}, this.head, this.scroller), this.request.element);
+    this.shelf = { open: new Set(), texts: new Map(), fetch: (turn) => this.#texts(turn) };
+    this.soon = calmly(120, () => this.#refresh());
+    this.onfeed = ({ detail }) => {
+      if (detail.session !== id || detail.kind === "text") return;
+      if (detail.turn) this.dirty.add(detail.turn);
+      this.soon();
+    };
+    feed.addEventListener("event", this.onfeed);
+    feed.addEventListener("live", this.onfeed);
+  }
+
+  end() {
+    this.ended = true;
+    this.soon.cancel();
+    feed.removeEventListener("event", this.onfeed);
+    feed.removeEventListener("live", this.onfeed);
+    this.conversation?.end();
+  }
+
+  // -- loading -----------------------------------------------------------------------------------
+
+  async load(route) {
+    this.route = route;
+    put(this.scroller, loading());
+    try {
+      for (let after; after !== null && !this.ended; ) {
+        const page = await api.session(this.id, { after, limit: 200 });
+        this.#take(page);
+        after = page.nextAfter ?? null;
+        if (after) put(this.scroller, loading(`Loading turn ${count(this.tree.turns.size)} of ${count(page.session.turns)}…`));
+      }
+      if (!this.ended) this.update(route, { first: true });
+    } catch (error) {
+      if (!this.ended) this.#fail(error);
+    }
+  }
+
+  #fail(error) {
+    if (this.problem(error)) return;
+    this.facts = null;
+    this.conversation?.end();
+    this.conversation = null;
+    put(this.head, h("div.session-title", {}, this.#back(), h("h1", {}, "Session")));
+    put(this.scroller, trouble(error, () => this.load(this.route)));
+  }
+
+  #take(page) {
+    this.facts = page.session;
+    this.forked = page.forkedFrom;
+    this.tree.add(page.turns);
+  }
+
+  /** Fetch what has changed, and only that. */
+  async #refresh() {
+    if (this.ended || !this.facts) return;
+    const dirty = [...this.dirty];
+    this.dirty.clear();
+    const known = [...this.tree.turns.keys()];
+    const before = this.#head();
+    try {
+      const after = known.findLast((turn) => !dirty.includes(turn) && !this.tree.turns.get(turn).running);
+      const page = await api.session(this.id, { after, limit: 200 });
+      const older = dirty.filter((turn) => this.tree.turns.has(turn) && !page.turns.some((one) => one.id === turn));
+      const turns = await Promise.all(older.slice(0, 8).map((turn) => api.turn(this.id, turn)));
+      this.#tell([...page.turns, ...turns.map((one) => one.turn)]);
+      this.#take({ ...page, turns: [...page.turns, ...turns.map((one) => one.turn)] });
+      if (this.ended) return;
+      const grown = this.tree.path(this.#head()).some((turn) => turn.id === before);
+      if (this.route.query.head && !grown) adjust({ head: this.tree.leaf(this.route.query.head) }, { replace: true });
+      else this.update(this.route, { changed: new Set([...dirty, ...page.turns.map((turn) => turn.id)]) });
+    } catch (error) {
+      if (this.ended) return;
+      if (error instanceof api.Missing) this.#fail(error);
+      else for (const turn of dirty) this.dirty.add(turn);
+    }
+  }
+
+  /** Say once that a thought has ended; a timer that talks each second helps nobody. */
+  #tell(turns) {
+    for (const turn of turns) {
+      const before = this.tree.turns.get(turn.id);
+      const was = before?.output.filter((part) => part.type === "thought" && part.duration.state === "open").length ?? 0;
+      const done = turn.output.filter((part) => part.type === "thought" && part.duration.state !== "open").at(-1);
+      if (!before && turn.running) announce("A new turn began");
+      else if (was && done && !turn.output.some((part) => part.duration?.state === "open")) announce(done.duration.label);
+    }
+  }
+
+  async #texts(turn) {
+    const answer = await api.turn(this.id, turn, { thoughts: 1 });
+    answer.turn.output.forEach((part, place) => {
+      if (part.type === "thought") this.shelf.texts.set(`${turn}/${place}`, part.text);
+    });
+  }
+
+  // -- showing -----------------------------------------------------------------------------------
+
+  #head() {
+    const asked = this.route.query.head;
+    if (asked && this.tree.turns.has(asked)) return this.tree.leaf(asked);
+    const turn = this.route.query.turn ?? this.route.query.request;
+    const newest = this.tree.newest();
+    if (turn && this.tree.turns.has(turn) && !this.tree.path(newest).some((one) => one.id === turn)) return this.tree.leaf(turn);
+    return newest;
+  }
+
+  update(route, { first = false, changed = null } = {}) {
+    const before = this.route;
+    this.route = route;
+    if (!this.facts) return;
+    this.#drawHead();
+    const { turn, request } = route.query;
+    if (route.path[2] === "compare") this.#compare(route.query);
+    else {
+      this.#converse(changed);
+      const asked = turn && (first || turn !== before.query.turn);
+      if (asked) this.conversation.jump(turn);
+      else if (first) this.conversation.toEnd();
+    }
+    if (request !== this.request.turn || changed?.has(request)) this.request.show(request ?? null, { focus: !first && !changed });
+    this.element.toggleAttribute("data-request", Boolean(request));
+  }
+
+  #converse(changed) {
+    if (!this.conversation) {
+      this.conversation = new Conversation({
+        scroller: this.scroller, shelf: this.shelf, tree: this.tree,
+        request: (turn) => adjust({ request: turn }),
+        choose: (turn) => adjust({ head: this.tree.leaf(turn), turn }),
+        permalink: (turn) => link(["sessions", this.id], { turn, head: this.route.query.head }),
+      });
+      changed = null;
+    }
+    const shown = this.#head();
+    const same = shown === this.shown || changed;
+    if (!this.conversation.element.isConnected) put(this.scroller, this.#origin(), this.conversation.element);
+    this.conversation.show(shown, same && this.shown ? changed ?? new Set() : null);
+    this.shown = shown;
+  }
+
+  #compare({ left, right }) {
+    this.conversation?.end();
+    this.conversation = null;
+    this.shown = null;
+    const one = this.tree.turns.has(left) ? left : this.#head();
+    const other = this.tree.turns.has(right) ? right : rival(this.tree, one) ?? one;
+    put(this.scroller, comparison(this.tree, this.id, {
+      left: one, right: other, shelf: this.shelf, request: (turn) => adjust({ request: turn }),
+    }));
+  }
+
+  #origin() {
+    if (!this.forked) return null;
+    return h("p.forked", {}, icon("branch"), "Forked from ",
+      h("a", { href: link(["sessions", this.forked.session], { turn: this.forked.turn }) }, brief(this.forked.session)));
+  }
+
+  #back() {
+    const { path, query } = this.route;
+    const { q, provider, model, tenant, status: state } = query;
+    const to = path[2] ? link(["sessions", this.id]) : link(["sessions"], { q, provider, model, tenant, status: state });
+    return h(path[2] ? "a.icon-button.back.always" : "a.icon-button.back", { href: to, "aria-label": path[2] ? "Back to the conversation" : "Back to the list", title: "Back" }, icon("back"));
+  }
+
+  #drawHead() {
+    const facts = this.facts;
+    const compared = this.route.path[2] === "compare";
+    const head = this.#head();
+    const many = this.tree.heads().length > 1;
+    put(this.head,
+      h("div.session-title", {}, this.#back(), h("h1", { title: facts.title }, facts.title || "Untitled"), status(facts.status),
+        iconButton("copy", "Copy the session's id", () => navigator.clipboard?.writeText(this.id).then(() => announce("Copied")))),
+      h("div.session-facts", {},
+        h("span", {}, facts.models.join(", ") || "no model"), h("span", {}, facts.providers.join(", ")),
+        h("span", {}, plural(facts.turns, "turn")), h("span", {}, plural(facts.thoughts, "thought")),
+        h("span", { title: moment(facts.created) }, `began ${ago(facts.created) === "now" ? "just now" : `${ago(facts.created)} ago`}`),
+        facts.tenant && h("span", { title: `Tenant ${facts.tenant}` }, `tenant ${brief(facts.tenant)}`),
+        h("code", { title: this.id }, brief(this.id))),
+      many && !compared && h("div.session-branches", {},
+        picker(this.tree, head, { label: "Branch", id: "pick-branch", choose: (one) => adjust({ head: one, turn: undefined }) }),
+        h("a.secondary.small", { href: link(["sessions", this.id, "compare"], { left: head, right: rival(this.tree, head) }) }, icon("compare"), "Compare")));
+  }
+
+  // -- keys --------------------------------------------------------------------------------------
+
+  #closeRequest() {
+    const turn = this.request.turn;
+    adjust({ request: undefined });
+    this.conversation?.windowed.node(turn)?.querySelector("[data-focus=request]")?.focus();
+  }
+
+  step(by) {
+    this.conversation?.step(by);
+  }
+
+  /** The branch before or after, at the turn that is looked at or else the last fork above it. */
+  branch(by) {
+    const turn = this.conversation?.current();
+    const fork = turn && this.tree.path(turn.id).findLast((one) => this.tree.siblings(one.id).length > 1);
+    if (!fork) return announce("There is no other branch here");
+    const siblings = this.tree.siblings(fork.id);
+    const next = siblings[(siblings.indexOf(fork.id) + by + siblings.length) % siblings.length];
+    adjust({ head: this.tree.leaf(next), turn: next });
+  }
+
+  /** Unfold or fold the thoughts of the turn that is looked at. */
+  thoughts() {
+    const turn = this.conversation?.current();
+    this.conversation?.windowed.node(turn?.id)?.querySelectorAll(".thought-head").forEach((one) => one.click());
+  }
+
+  look() {
+    const turn = this.conversation?.current();
+    if (turn) adjust({ request: turn.id });
+  }
+
+  /** Close the topmost thing; false when there is nothing to close. */
+  escape() {
+    if (!this.request.turn) return false;
+    this.#closeRequest();
+    return true;
+  }
+}

@@ -1,0 +1,57 @@
+// The turns of a session as the tree they are; a branch is two turns with one parent.
+
+export class Tree {
+  turns = new Map();
+  #children = new Map();
+
+  /** Add turns, or newer versions of those that are known. */
+  add(turns) {
+    for (const turn of turns) {
+      if (!this.turns.has(turn.id)) {
+        const siblings = this.#children.get(turn.parent ?? null) ?? [];
+        this.#children.set(turn.parent ?? null, [...siblings, turn.id]);
+      }
+      this.turns.set(turn.id, turn);
+    }
+  }
+
+  children(id) {
+    return this.#children.get(id) ?? [];
+  }
+
+  /** From the first turn to this one. */
+  path(head) {
+    const path = [];
+    for (let turn = this.turns.get(head); turn; turn = this.turns.get(turn.parent)) path.push(turn);
+    return path.reverse();
+  }
+
+  /** Turns with the same parent, itself among them. */
+  siblings(id) {
+    return this.children(this.turns.get(id)?.parent ?? null);
+  }
+
+  /** Turns that nothing follows, oldest first. */
+  heads() {
+    return [...this.turns.values()].filter((turn) => !this.children(turn.id).length)
+      .sort((a, b) => a.started - b.started).map((turn) => turn.id);
+  }
+
+  newest() {
+    return this.heads().at(-1) ?? null;
+  }
+
+  /** The newest head below a turn. */
+  leaf(id) {
+    for (let children = this.children(id); children.length; children = this.children(id)) id = children.at(-1);
+    return id;
+  }
+
+  /** What two branches share, and where each goes on alone. */
+  split(left, right) {
+    const [a, b] = [this.path(left), this.path(right)];
+    let shared = 0;
+    while (shared < a.length && shared < b.length && a[shared].id === b[shared].id) shared += 1;
+    return { common: a.slice(0, shared), left: a.slice(shared), right: b.slice(shared) };
+  }
+}
