@@ -6,6 +6,7 @@ finish, turns are written.
 """
 
 import contextlib
+import gc
 import json
 import os
 import socket
@@ -81,13 +82,17 @@ def application() -> Gateway:
     flags: Mapping[str, Any] = json.loads(os.environ.get(FLAGS, "{}"))
     env = {name: value for name, value in os.environ.items() if name != FLAGS}
     settings = load(flags, env, Path.cwd())
-    return build(
+    gateway = build(
         settings,
         wire=simulated.SimWire(HttpWire()),
         simulated=simulated.upstream,
         models=simulated.models(),
         pages=inspector,
     )
+    gc.collect()
+    gc.freeze()  # what is here now stays: nobody needs to look at it again
+    gc.set_threshold(50_000, 20, 50)  # a request leaves hardly any cycles behind
+    return gateway
 
 
 def _listen(settings: Settings) -> socket.socket:

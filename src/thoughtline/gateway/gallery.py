@@ -38,8 +38,11 @@ class Gallery:
         self._busy = False
         self._committed = False
         self._between = True  # the last byte sent ended an event: a ping may stand here
-        self.last = 0.0  # when something was last sent, by the loop's clock
-        self.started = False
+        self._loop = asyncio.get_running_loop()
+        self._last = 0.0  # when something was last sent, by the loop's clock
+        self._interval = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._ping: asyncio.Task[None] | None = None
 
     async def show(self, chunks: AsyncIterator[bytes], *, stream: bool) -> None:
         """Forward everything; returns when the client has all of it."""
@@ -50,7 +53,7 @@ class Gallery:
 
     async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
         endings = ENDINGS[self._exchange.dialect.name]
-        clock = asyncio.get_running_loop().time
+        clock = self._loop.time
         tail = b""
         ending = False  # inside of an event that may be the last one: it may come in many chunks
         async for chunk in chunks:
@@ -69,7 +72,7 @@ class Gallery:
                     self.take(chunk)
             self._between = chunk.endswith(b"\n\n")
             ending = ending and not self._between
-            self.last = clock()
+            self._last = clock()
         await self._commit_once()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -99,15 +102,27 @@ class Gallery:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
         self._busy = False
 
-    async def keep_alive(self, interval: float) -> None:
-        """Ping the client whenever nothing came for that long; runs beside `show`."""
-        clock = asyncio.get_running_loop().time
-        self.last = clock()
-        while True:
-            quiet = clock() - self.last
-            if quiet < interval:
-                await asyncio.sleep(interval - quiet)
-                continue
-            if self.started and self._between and not self._busy and not self._committed:
-                await self._forward(self._exchange.dialect.ping())
-            self.last = clock()
+    # -- while a model thinks --------------------------------------------------------------------
+
+    def keep_alive(self, interval: float) -> None:
+        """Ping the client whenever nothing came for that long (0: never), until `stop`."""
+        if interval > 0:
+            self._interval, self._last = interval, self._loop.time()
+            self._timer = self._loop.call_later(interval, self._tick)
+
+    def stop(self) -> None:
+        """No more pings."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._ping is not None:
+            self._ping.cancel()
+
+    def _tick(self) -> None:
+        """The one timer of a stream: it is not set anew for each chunk, but looks when due."""
+        now = self._loop.time()
+        if now - self._last >= self._interval:
+            if self._between and not self._busy and not self._committed:
+                ping = self._exchange.dialect.ping()
+                self._ping = self._loop.create_task(self._forward(ping))
+            self._last = now
+        self._timer = self._loop.call_at(self._last + self._interval, self._tick)

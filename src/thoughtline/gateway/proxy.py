@@ -30,6 +30,7 @@ from thoughtline.gateway.healing import Healer, Trial
 from thoughtline.gateway.preparing import keep_on, prepare
 from thoughtline.gateway.routes import Route, parse
 from thoughtline.gateway.upstreams import Directory, Upstream
+from thoughtline.gateway.watching import Watch
 from thoughtline.replay import NOTHING, Action, Limits
 from thoughtline.stores.base import Store
 from thoughtline.wires.answers import Sent
@@ -212,16 +213,27 @@ class Proxy:
 
     async def write(self, exchange: Exchange, reason: str = "") -> None:
         """The ledger: write the turn; wait for it, but not for ever."""
-        task = asyncio.ensure_future(self._write(exchange, reason))
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+        task = loop.create_task(self._write(exchange, reason))
         self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        await asyncio.wait((task,), timeout=self.options.commit_wait)
+        task.add_done_callback(lambda task: (self._writes.discard(task), _release(over)))
+        late = loop.call_later(self.options.commit_wait, _release, over)
+        try:
+            await over
+        finally:
+            late.cancel()
 
     async def _write(self, exchange: Exchange, reason: str) -> None:
         try:
             await exchange.finish(reason=reason)
         except StoreError as error:
             self.observer.lost(exchange, error)
+
+
+def _release(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class _Walk:
@@ -242,7 +254,7 @@ class _Walk:
         self.dialect: Dialect | None = DIALECTS.get(route.dialect)
         self.upstream = ""  # its name, once it is certain
         self.started = False  # the client has a status line
-        self._left = False  # the client is gone
+        self._watch: Watch | None = None  # for the client to leave
         self._keyed = False  # its credential is for our door only
 
     async def go(self) -> None:
@@ -363,7 +375,6 @@ class _Walk:
             await self._rest(inbound)
             proxy.observer.ended(exchange, inbound.status, "")
             return
-        gallery.started = True
         reason = await self._guarded(gallery, exchange, inbound, stream=stream)
         proxy.observer.ended(exchange, inbound.status, reason)
 
@@ -371,8 +382,8 @@ class _Walk:
         self, gallery: Gallery, exchange: Exchange, inbound: Inbound, *, stream: bool
     ) -> str:
         """Show the response; an upstream that breaks off is part of the record."""
-        interval = self.proxy.options.keepalive if stream else 0
-        pings = asyncio.ensure_future(gallery.keep_alive(interval)) if interval > 0 else None
+        if stream:
+            gallery.keep_alive(self.proxy.options.keepalive)
         try:
             await gallery.show(inbound.chunks(), stream=stream)
         except WireError as error:
@@ -380,40 +391,33 @@ class _Walk:
             await self._break_off(str(error), stream=stream)
             return str(error)
         except asyncio.CancelledError:
-            if self._left and self.proxy.options.finish_on_disconnect:
+            if self._gone and self.proxy.options.finish_on_disconnect:
                 await self._read_on(gallery, inbound)
             raise
         finally:
-            if pings is not None:
-                pings.cancel()
+            gallery.stop()
         return ""
 
     async def _watched(self, exchange: Exchange | None, walking: Coroutine[Any, Any, None]) -> None:
-        """Walk on, unless the client leaves: then let go of the upstream, and log what there was.
-
-        A bare ASGI application is not told that its client left, unless it asks.
-        """
-        walker = asyncio.ensure_future(walking)
-        watch = asyncio.ensure_future(self._watch(walker))
+        """Walk on; if the client leaves, let go of the upstream, and log what there was."""
+        watch = self._watch = Watch(self.receive)
         try:
-            await walker
+            await walking
         except asyncio.CancelledError:
-            walker.cancel()
-            if not self._left:
+            if not watch.left:
                 raise
+            watch.forgive()
             if exchange is None:
                 self.proxy.observer.passed(self.upstream, self.route.dialect, 499)
                 return
             await self.proxy.write(exchange, "the client left")
             self.proxy.observer.ended(exchange, 499, "the client left")
         finally:
-            watch.cancel()
+            watch.stop()
 
-    async def _watch(self, walker: asyncio.Task[None]) -> None:
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
-        self._left = True
-        walker.cancel()
+    @property
+    def _gone(self) -> bool:
+        return self._watch is not None and self._watch.left
 
     async def _read_on(self, gallery: Gallery, inbound: Inbound) -> None:
         with contextlib.suppress(WireError):
