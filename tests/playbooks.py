@@ -9,6 +9,7 @@ from thoughtline.events import (
     Keepalive,
     Reasoning,
     ReasoningDelta,
+    ReasoningEnd,
     TextDelta,
     ToolCall,
     ToolCallDelta,
@@ -44,7 +45,16 @@ def show(happening):
 def play(reader, pieces):
     """Everything that is told of a response that comes in these pieces."""
     told = [happening for piece in pieces for happening in reader.feed(piece)]
-    return told + reader.close(reason="hung up")
+    return checked(told + reader.close(reason="hung up"))
+
+
+def checked(told):
+    """All but the ends of thoughts, once these agree with the thoughts that are stored."""
+    ends = [happening.timing for happening in told if isinstance(happening, ReasoningEnd)]
+    stored = [happening.thought.timing for happening in told if isinstance(happening, Reasoning)]
+    assert all(end.closed is not None and not end.aborted for end in ends)
+    assert all(timing in stored for timing in ends), (ends, stored)
+    return [happening for happening in told if not isinstance(happening, ReasoningEnd)]
 
 
 def single(body):

@@ -232,6 +232,9 @@ def error():
     )
 
 
+BEGUN = '{"id":"rs_09","type":"reasoning","encrypted_content":"gAAA_","summary":[]}'
+
+
 def cut():
     """Somebody hung up in the middle of a thought."""
     begun = THINK_LATE.replace("rs_04", "rs_09")

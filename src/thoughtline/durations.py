@@ -90,6 +90,12 @@ def spans(*turns: Turn, first: int = 0) -> list[Span]:
     return found
 
 
+def closed(timing: Timing, *, key: str, first: bool) -> Span:
+    """A thought the moment it is complete; `first`: nothing was said before it in its turn."""
+    thought = Thought(carrier=Carrier.ITEM, raw="", id=key, timing=timing)
+    return _span([thought], 0 if first else 1, 0)
+
+
 def reasoning_durations(*turns: Turn) -> dict[str, int]:
     """Seconds by message-relative key; a thought whose time is unknown is left out."""
     return {span.key: n for span in spans(*turns) if (n := span.seconds) is not None}

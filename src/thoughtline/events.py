@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from thoughtline.errors import Ephemeral, Unreadable
-from thoughtline.parts import Blob, Call, Decision, Origin, Result, Text, Thought
+from thoughtline.parts import Blob, Call, Decision, Origin, Result, Text, Thought, Timing
 
 
 class Outcome(StrEnum):
@@ -153,6 +153,13 @@ class ReasoningDelta(Struct, frozen=True, gc=False):
     item: str = ""
 
 
+class ReasoningEnd(Struct, frozen=True, gc=False):
+    """A thought is complete, as far as can be known now; what is stored has the last word."""
+
+    timing: Timing
+    item: str = ""
+
+
 class TextDelta(Struct, frozen=True, gc=False):
     """A few more characters of the answer."""
 
@@ -172,7 +179,7 @@ class Keepalive(Struct, frozen=True, gc=False):
     """The model is still there."""
 
 
-Delta = ReasoningDelta | TextDelta | ToolCallDelta | Keepalive
+Delta = ReasoningDelta | ReasoningEnd | TextDelta | ToolCallDelta | Keepalive
 Happening = Body | Delta
 """What a stream reader tells: deltas as they come, canonical bodies when they are complete."""
 

@@ -13,6 +13,7 @@ from thoughtline import splice
 from thoughtline.dialects.chat import Chat
 from thoughtline.events import (
     AssistantMessage,
+    Delta,
     Outcome,
     Reasoning,
     ReasoningDelta,
@@ -60,7 +61,7 @@ def sse(*chunks, done=True):
 
 
 def canonical(told):
-    return [t for t in told if not isinstance(t, ReasoningDelta | TextDelta | ToolCallDelta)]
+    return [t for t in told if not isinstance(t, Delta)]
 
 
 def short(told):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import responses_recordings as rec
 from echoing import JUNK, places, put
+from playbooks import checked
 from thoughtline import keys
 from thoughtline.dialects.responses_reader import ResponsesReader
 from thoughtline.events import (
@@ -40,7 +41,7 @@ def play(pieces, *, stream=True):
     """Everything that is told of a response that comes in these pieces."""
     one = reader(stream=stream)
     told = [happening for piece in pieces for happening in one.feed(piece)]
-    return told + one.close(reason="hung up")
+    return checked(told + one.close(reason="hung up"))
 
 
 def show(happening):
@@ -53,7 +54,8 @@ def show(happening):
         case ToolCallDelta(index, arguments, name, id):
             return ("call~", index, arguments, name, id)
         case Reasoning(thought=thought):
-            return ("think", thought.raw)
+            cut = ("cut", thought.text) if thought.timing.aborted else ()
+            return ("think", thought.raw, *cut)
         case ToolCall(call=call):
             return ("call", call.name, call.arguments, call.id, call.item, call.raw)
         case AssistantMessage(parts=(Blob(kind=kind, raw=raw),)):
@@ -135,6 +137,7 @@ PLAYBOOK = {
     "responses-cut.sse": [
         ("think~", "rs_09", "Half a"),
         ("think", rec.THINK_2),
+        ("think", rec.BEGUN, "cut", "Half a"),
         ("end", Outcome.ABORTED, "hung up", None),
     ],
     "responses-halves.sse": [
@@ -218,7 +221,7 @@ def test_websocket_messages_say_the_same(name):
     for line in body.split(b"\n"):
         if line.startswith(b"data: "):
             told += one.event(line.removeprefix(b"data: "))
-    assert told + one.close(reason="hung up") == play([body])
+    assert checked(told + one.close(reason="hung up")) == play([body])
 
 
 @pytest.mark.parametrize("name", [name for name in STREAMS if name != "responses-cut.sse"])

@@ -97,6 +97,22 @@ async def test_a_run_is_a_message(name):
         assert set(metadata.get("reasoningStates", {"": "done"}).values()) == {"done"}
 
 
+@pytest.mark.parametrize("name", ["deepseek", "claude", "mistral", "openrouter"])
+async def test_a_thought_ends_when_it_ends_and_not_with_its_turn(name):
+    async with ticking(name, script=script) as chat:
+        encoder, types, early = Encoder("m"), [], {}
+        async for happening in (run := chat.run("Please mend a.txt")):
+            for chunk in encoder.feed(happening, chat.log.clock.wall()):
+                types.append(chunk["type"])
+                if not isinstance(happening, Event):
+                    early |= chunk.get("messageMetadata", {}).get("reasoningDurations", {})
+        stored = reasoning_durations(*(await run).turns)
+        assert early and early.items() <= stored.items()
+        ended = types.index("reasoning-end")
+        assert types[ended + 1] == "message-metadata"
+        assert ended < types.index("tool-input-start")
+
+
 async def test_a_timer_may_count_from_the_moment_the_thought_is_seen():
     async with ticking("claude", script=script) as chat:
         encoder = Encoder("m")

@@ -125,7 +125,7 @@ def _converse(runner: asyncio.Runner, made: Chat, talk: Talk) -> None:
         try:
             made = runner.run(work)
         except KeyboardInterrupt:
-            click.echo(click.style("(cancelled)", dim=True), err=True)
+            talk.stopped()
         except ThoughtlineError as error:
             click.echo(click.style(str(error), fg="red"), err=True)
     if talk.failed:

@@ -6,20 +6,23 @@ from typing import Any
 import click
 
 from thoughtline.cli.telling import brief, clean
-from thoughtline.durations import spans
+from thoughtline.durations import closed, spans
 from thoughtline.events import (
     Event,
     Outcome,
     Reasoning,
     ReasoningDelta,
+    ReasoningEnd,
     TextDelta,
     ToolCall,
     ToolResult,
+    TurnEnded,
+    TurnStarted,
 )
 from thoughtline.library.chats import Chat
 from thoughtline.library.providers import Provider
 from thoughtline.library.transfers import line
-from thoughtline.parts import Result, Text
+from thoughtline.parts import Result, Text, Thought
 from thoughtline.tools import Ask, Verdict
 from thoughtline.turns import Turn
 
@@ -59,7 +62,11 @@ class Talk:
         self.yes = yes
         self.failed = False
         self._terminal = sys.stdin.isatty()
-        self._thinking = False
+        self._line = ""  # what stands on the line that is not ended: thought or text
+        self._announced = False  # that it is thinking
+        self._timed = 0  # thoughts of this turn whose length was told
+        self._unseen: list[Thought] = []  # and those that nobody saw coming
+        self._spoken = False
 
     def ask(self) -> str | None:
         """The next message; None when there is none."""
@@ -87,11 +94,15 @@ class Talk:
             elif isinstance(event, Event):
                 self._event(event)
             elif isinstance(event, TextDelta):
-                self._live(event.text, thinking=False)
+                self._spoken = True
+                self._show("text", clean(event.text))
             elif isinstance(event, ReasoningDelta):
-                self._live(event.text, thinking=True)
+                self._think(event.text)
+            elif isinstance(event, ReasoningEnd):
+                self._thought(event)
         answer = await run
         self.failed = answer.outcome is not Outcome.COMPLETED
+        self._break()
         if self.failed:
             said = f"({answer.outcome.value}: {brief(answer.reason)})"
             click.echo(click.style(said, fg="red"), err=True)
@@ -99,28 +110,60 @@ class Talk:
             click.echo()
         return chat
 
-    def _live(self, text: str, *, thinking: bool) -> None:
-        """A few more characters, thoughts apart from words."""
-        if thinking != self._thinking:
-            click.echo(click.style("Thinking…", dim=True) if thinking else "")
-            self._thinking = thinking
-        if not thinking:
-            click.echo(clean(text), nl=False)
-        elif self.thoughts:
-            click.echo(click.style(clean(text), dim=True, italic=True), nl=False)
+    def stopped(self) -> None:
+        """The answer was cancelled, wherever it stood."""
+        self._break()
+        click.echo(click.style("(cancelled)", dim=True), err=True)
+
+    def _break(self) -> None:
+        """End the line, if something stands on it."""
+        if self._line:
+            click.echo()
+        self._line = ""
+
+    def _show(self, kind: str, text: str, **style: Any) -> None:
+        """A few more characters, thoughts and words on lines of their own."""
+        if not text:
+            return
+        if kind != self._line:
+            self._break()
+        click.echo(click.style(text, **style) if style else text, nl=False)
+        self._line = kind
+
+    def _tell(self, text: str, **style: Any) -> None:
+        """A line of ours."""
+        self._break()
+        click.echo(click.style(text, **style))
+
+    def _think(self, text: str) -> None:
+        if not self._announced:
+            self._announced = True
+            self._tell("Thinking…", dim=True)
+        if self.thoughts:
+            self._show("thought", clean(text), dim=True, italic=True)
+
+    def _thought(self, ended: ReasoningEnd) -> None:
+        """How long it took, before what it led to."""
+        span = closed(ended.timing, key="", first=not (self._timed or self._spoken))
+        self._timed += 1
+        self._announced = False
+        self._tell(span.text, dim=True)
 
     def _event(self, event: Event) -> None:
-        self._thinking = False
         match event.body():
+            case TurnStarted():
+                self._timed, self._unseen = 0, []
+                self._announced = self._spoken = False
             case Reasoning(thought=thought):
-                for span in spans(Turn(output=(thought,))):
-                    click.echo(click.style(f"\n{span.text}", dim=True))
+                self._unseen.append(thought)
             case ToolCall(call=call):
-                said = f"→ {brief(call.name)}({brief(call.arguments)})"
-                click.echo(click.style(said, fg="cyan"))
+                self._tell(f"→ {brief(call.name)}({brief(call.arguments)})", fg="cyan")
             case ToolResult(result=result):
                 mark = "✗" if result.error else "←"
-                click.echo(click.style(f"{mark} {brief(result.content, 120)}", fg="cyan"))
+                self._tell(f"{mark} {brief(result.content, 120)}", fg="cyan")
+            case TurnEnded():
+                for span in spans(Turn(output=tuple(self._unseen)))[self._timed :]:
+                    self._tell(span.text, dim=True)
 
     def permit(self, ask: Ask) -> tuple[Verdict, str]:
         """May the tool be called? Asked on the terminal, if there is one."""

@@ -65,10 +65,6 @@ class ChatReader(ChatRecorder):
         self._flush(told)
         return [*told, *self._settled(), *self.ending(reason)]
 
-    def finish(self, reason: Any) -> None:
-        super().finish(reason)
-        self._rest()
-
     # -- one chunk -------------------------------------------------------------------------------
 
     def _read(self, events: list[bytes], told: list[Happening]) -> None:
@@ -84,6 +80,7 @@ class ChatReader(ChatRecorder):
         """The end, or a chunk that the strict decoder refuses."""
         if data.strip() == b"[DONE]":
             self.finish(None)
+            self._rest(told)
         elif (chunk := lenient(data)) is not None:
             shown: list[Happening] = []
             self._take(chunk, shown)
@@ -101,6 +98,7 @@ class ChatReader(ChatRecorder):
                 self.about(id=None, model=None, usage=choice.usage, error=None)
             if choice.finish_reason is not None:
                 self.finish(choice.finish_reason)
+                self._rest(told)
 
     def _delta(self, delta: ChatDelta, told: list[Happening]) -> None:
         if delta.reasoning_content is not None:
@@ -151,11 +149,18 @@ class ChatReader(ChatRecorder):
                 self._voice = carrier
                 told.append(ReasoningDelta(text))
 
-    def _rest(self) -> None:
+    def _rest(self, told: list[Happening]) -> None:
         """Something else began: the thoughts that were growing are complete, as far as we know."""
+        if not self._thinking:
+            return
+        whole = Stopwatch(min(w.opened for w in self._thinking), min(w.at for w in self._thinking))
         for watch in self._thinking:
             watch.closed = self.now
+            for reading in (watch.first, watch.last):
+                if reading is not None:
+                    whole.touch(reading)
         self._thinking.clear()
+        told.append(self.closing(whole))
 
     def _say(self, content: Any, told: list[Happening]) -> None:
         if type(content) is str:
@@ -182,7 +187,7 @@ class ChatReader(ChatRecorder):
             self._show(Carrier.THINK, thinking, told)
         if content:
             if self._thinking:
-                self._rest()
+                self._rest(told)
             told.append(TextDelta(content))
 
     def _chunk(self, element: dict[str, Any], told: list[Happening]) -> None:
@@ -197,7 +202,7 @@ class ChatReader(ChatRecorder):
 
     def _call(self, calls: Any, told: list[Happening]) -> None:
         if self._thinking:
-            self._rest()
+            self._rest(told)
         for position, call in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(call, dict):
                 index = call.get("index")

@@ -152,7 +152,7 @@ class GeminiReader(Recorder):
                 parts = content.get("parts") if isinstance(content, dict) else None
                 if isinstance(parts, list):
                     self._parts(parts, spellings(data, place, parts), told)
-                self._finish(candidate.get("finishReason"))
+                self._finish(candidate.get("finishReason"), told)
                 break
 
     def _about(self, document: dict[str, Any]) -> None:
@@ -173,11 +173,11 @@ class GeminiReader(Recorder):
             said = isinstance(message, str) and message
             self.reason = mend(message) if said else "the provider reported an error"
 
-    def _finish(self, reason: Any) -> None:
+    def _finish(self, reason: Any, told: list[Delta]) -> None:
         if not isinstance(reason, str):
             return
         self.done = True
-        self._rest()
+        self._rest(told)
         if self.outcome is Outcome.FAILED or reason == "STOP":
             return
         self.outcome = Outcome.CAPPED if reason == "MAX_TOKENS" else Outcome.FAILED
@@ -198,7 +198,7 @@ class GeminiReader(Recorder):
         if piece is not None and continues(piece.kind, bool(piece.rides), what, signed):
             piece.grow(part)
         else:
-            self._rest()
+            self._rest(told)
             piece = Piece(part, raw)
             if self._stream and (signed or what == "thought"):
                 piece.watch = self.watch()
@@ -214,13 +214,15 @@ class GeminiReader(Recorder):
             told.append(ToolCallDelta(self._calls, call.arguments, call.name, call.id))
             self._calls += 1
         if signed:
-            self._rest()
+            self._rest(told)
 
-    def _rest(self) -> None:
+    def _rest(self, told: list[Delta]) -> None:
         """Nothing more can come to the thought that was growing."""
-        watch = self._pieces[-1].watch if self._pieces else None
-        if watch is not None and watch.closed is None:
-            watch.closed = self.now
+        piece = self._pieces[-1] if self._pieces else None
+        if piece is not None and piece.watch is not None and piece.watch.closed is None:
+            ended = self.closing(piece.watch)
+            if piece.kind == "thought":  # a signature that rides on something is not shown
+                told.append(ended)
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -115,7 +115,7 @@ class MessagesReader(Recorder):
         elif kind == "content_block_start":
             self._start(event.index, bytes(event.content_block), told)
         elif kind == "content_block_stop":
-            self._stop(event.index)
+            self._stop(event.index, told)
         elif kind == "message_start":
             if isinstance(event.message, dict):
                 self._about(event.message)
@@ -187,12 +187,12 @@ class MessagesReader(Recorder):
             arguments = block.input() if value.get("input") else ""
             told.append(ToolCallDelta(block.nth, arguments, block.start("name"), block.start("id")))
 
-    def _stop(self, index: Any) -> None:
+    def _stop(self, index: Any, told: list[Delta]) -> None:
         block = self._open.get(index) if type(index) is int else None
         if block is not None:
             block.closed = True
             if block.watch is not None:
-                block.watch.closed = self.now
+                told.append(self.closing(block.watch))
 
     # -- what is said about the response ---------------------------------------------------------
 
@@ -257,7 +257,7 @@ class MessagesReader(Recorder):
             return
         for index, raw in enumerate(_raws(body, content)):
             self._start(index, raw, [])
-            self._stop(index)
+            self._stop(index, [])
         self._finish(document.get("stop_reason"))
         self.done = True
 

@@ -10,7 +10,14 @@ from thoughtline import splice
 from thoughtline.clock import Clock
 from thoughtline.dialects.thoughts import thought
 from thoughtline.errors import Unreadable
-from thoughtline.events import Happening, Outcome, Reasoning, TurnEnded, Usage
+from thoughtline.events import (
+    Happening,
+    Outcome,
+    Reasoning,
+    ReasoningEnd,
+    TurnEnded,
+    Usage,
+)
 from thoughtline.parts import Carrier, Origin, Thought, Timing
 
 
@@ -71,6 +78,11 @@ class Recorder:
             at=watch.at,
             aborted=aborted,
         )
+
+    def closing(self, watch: Stopwatch, item: str = "") -> ReasoningEnd:
+        """What is told live when a thought is complete."""
+        watch.closed = self.now
+        return ReasoningEnd(self.timing(watch), item)
 
     def reasoning(
         self, carrier: Carrier, raw: str, watch: Stopwatch | None, *, aborted: bool = False

@@ -35,7 +35,7 @@ class Frame(Struct, gc=False):
 class Item:
     """One item of an output, complete, and when it came."""
 
-    __slots__ = ("closed", "id", "raw", "value", "watch")
+    __slots__ = ("closed", "id", "raw", "shown", "value", "watch")
 
     def __init__(self, value: dict[str, Any], raw: str) -> None:
         self.value = value
@@ -43,6 +43,7 @@ class Item:
         self.id = string(value, "id")
         self.watch: Stopwatch | None = None
         self.closed: int | None = None
+        self.shown: list[str] = []  # of a thought that is still open
 
     @property
     def sealed(self) -> bool:

@@ -3,6 +3,7 @@
 Items are taken whole from `response.output_item.done`, in their exact JSON text, and told when the
 response ends: only then is it known whether a reasoning item that came without its seal comes
 complete after all. `added` opens a thought's timing; deltas are shown live and never make an item.
+A thought that was still open when a response broke off is kept as it was announced, as aborted.
 How the provider's JSON is read is in `responses_frames`.
 """
 
@@ -11,9 +12,10 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from thoughtline import keys
+from thoughtline import keys, splice
 from thoughtline.clock import Clock
 from thoughtline.dialects import responses_frames as frames
+from thoughtline.dialects.halves import mend
 from thoughtline.dialects.recorder import Recorder, Stopwatch
 from thoughtline.dialects.responses_frames import Frame, Item, frame
 from thoughtline.dialects.responses_items import ARGUMENTS, kind, said, string
@@ -48,7 +50,7 @@ class ResponsesReader(Recorder):
         self._body: list[bytes] = []
         self._items: list[Item] = []  # in order of arrival
         self._places: dict[str, int] = {}  # item id → its position among them
-        self._watches: dict[str | int | None, Stopwatch] = {}  # of open thoughts
+        self._open: dict[str | int, Item] = {}  # thoughts, by id and by index
         self._calls: dict[str, tuple[str, str]] = {}  # item id → name and call id
 
     def feed(self, data: bytes) -> list[Happening]:
@@ -97,17 +99,20 @@ class ResponsesReader(Recorder):
 
     def _think(self, came: Frame, told: list[Happening]) -> None:
         id = came.item_id or ""
-        watch = self._watches.get(id) or self._watches.get(came.output_index)
-        if watch is None:
-            watch = self._open(id, came.output_index)
-        watch.touch(self.now)
+        item = self._opened(id, came.output_index)
+        if item is None:
+            item = self._begin(_announced(id), came.output_index)
+        if item.watch is not None:
+            item.watch.touch(self.now)
         if came.delta:
+            item.shown.append(came.delta)
             told.append(ReasoningDelta(came.delta, id))
 
     def _paragraph(self, came: Frame, told: list[Happening]) -> None:
         """Another part of a summary begins: shown as a paragraph of its own."""
-        watch = self._watches.get(came.item_id) or self._watches.get(came.output_index)
-        if watch is not None and watch.first is not None:
+        item = self._opened(came.item_id or "", came.output_index)
+        if item is not None and item.shown:
+            item.shown.append("\n\n")
             told.append(ReasoningDelta("\n\n", came.item_id or ""))
 
     def _argue(self, came: Frame, told: list[Happening]) -> None:
@@ -126,23 +131,26 @@ class ResponsesReader(Recorder):
         if item is None:
             return
         if kind(item.value) == "reasoning":
-            self._open(item.id, came.output_index)
+            self._begin(item, came.output_index)
         elif kind(item.value) in ARGUMENTS:
             call = (string(item.value, "name"), string(item.value, "call_id"))
             self._calls[item.id] = call
             told.append(ToolCallDelta(came.output_index or 0, "", *call))
 
-    def _open(self, id: str, index: int | None) -> Stopwatch:
+    def _begin(self, item: Item, index: int | None) -> Item:
         """Watch a thought by id and by index.
 
         Some servers give an item another id later on, others number all items 0.
         """
-        watch = self.watch()
+        item.watch = self.watch()
         if index is not None:
-            self._watches[index] = watch
-        if id or index is None:
-            self._watches[id] = watch
-        return watch
+            self._open[index] = item
+        if item.id or index is None:
+            self._open[item.id] = item
+        return item
+
+    def _opened(self, id: str, index: int | None) -> Item | None:
+        return self._open.get(id) or (None if index is None else self._open.get(index))
 
     def _done(self, came: Frame, told: list[Happening]) -> None:
         item = frames.item(came)
@@ -150,7 +158,7 @@ class ResponsesReader(Recorder):
             return
         item.closed = self.now
         if kind(item.value) == "reasoning":
-            item.watch = self._close(item.id, came.output_index)
+            item.watch = self._close(item.id, came.output_index, told)
         place = self._places.setdefault(item.id, len(self._items)) if item.id else len(self._items)
         if place == len(self._items):
             self._items.append(item)
@@ -158,13 +166,14 @@ class ResponsesReader(Recorder):
             item.watch, item.closed = self._items[place].watch, self._items[place].closed
             self._items[place] = item
 
-    def _close(self, id: str, index: int | None) -> Stopwatch | None:
-        watch = self._watches.get(id) or self._watches.get(index)
-        if watch is not None:
-            watch.closed = self.now
-            rest = {key: other for key, other in self._watches.items() if other is not watch}
-            self._watches = rest
-        return watch
+    def _close(self, id: str, index: int | None, told: list[Happening]) -> Stopwatch | None:
+        opened = self._opened(id, index)
+        if opened is None or opened.watch is None:
+            return None
+        # Under the id that its deltas had, which is not always the one that it has in the end.
+        told.append(self.closing(opened.watch, opened.id or id))
+        self._open = {key: other for key, other in self._open.items() if other is not opened}
+        return opened.watch
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -204,7 +213,7 @@ class ResponsesReader(Recorder):
         self.outcome = _ENDINGS.get(status, Outcome.ABORTED)
         if self.outcome is not Outcome.COMPLETED:
             self.reason = frames.complaint(response) or status
-        self._fill(output)
+        self._fill(output, told)
         told += self._settled()
 
     def _about(self, response: dict[str, Any]) -> None:
@@ -213,10 +222,10 @@ class ResponsesReader(Recorder):
         if isinstance(counts := response.get("usage"), dict):
             self.usage = frames.usage(counts)
 
-    def _fill(self, output: Sequence[Item]) -> None:
+    def _fill(self, output: Sequence[Item], told: list[Happening]) -> None:
         """Complete what arrived with what the response says of itself at its end."""
         if len(output) > len(self._items):
-            self._items = self._merged(output)
+            self._items = self._merged(output, told)
         named = {item.id: item for item in output if item.id}
         for place, item in enumerate(self._items):
             same = named.get(item.id)
@@ -225,7 +234,7 @@ class ResponsesReader(Recorder):
             if same is not None and same.sealed and item.lacking:
                 item.value, item.raw = same.value, same.raw
 
-    def _merged(self, output: Sequence[Item]) -> list[Item]:
+    def _merged(self, output: Sequence[Item], told: list[Happening]) -> list[Item]:
         """All items of the output; those that arrived before as they arrived.
 
         If one of them cannot be found there, nothing can be said about the others either.
@@ -236,7 +245,7 @@ class ResponsesReader(Recorder):
         merged: list[Item] = []
         for index, item in enumerate(output):
             if item.id not in arrived and kind(item.value) == "reasoning":
-                item.watch = self._close(item.id, index)
+                item.watch = self._close(item.id, index, told)
             merged.append(arrived.get(item.id, item))
         return merged
 
@@ -253,6 +262,22 @@ class ResponsesReader(Recorder):
                 told.append(ToolCall(call=part))
             else:
                 told.append(AssistantMessage(parts=(part,)))
+        return told + self._broken()
+
+    def _broken(self) -> list[Happening]:
+        """Thoughts that were open when the response broke off, as they were announced."""
+        left, self._open = list({id(item): item for item in self._open.values()}.values()), {}
+        if self.outcome is Outcome.COMPLETED:
+            return []
+        told: list[Happening] = []
+        for item in left:
+            part = _part(item)
+            if isinstance(part, Thought) and item.watch is not None:
+                timing = self.timing(item.watch, aborted=True)
+                text = mend("".join(item.shown))
+                told.append(
+                    Reasoning(thought=replace(part, text=text, origin=self.made(), timing=timing))
+                )
         return told
 
     def _timed(self, item: Item) -> Timing:
@@ -280,6 +305,12 @@ class ResponsesReader(Recorder):
         "response.done": _final,
         "error": _error,
     }
+
+
+def _announced(id: str) -> Item:
+    """A thought that nobody announced."""
+    value: dict[str, Any] = {"type": "reasoning", "id": id, "summary": []}
+    return Item(value, splice.dumps(value).decode())
 
 
 def _part(item: Item) -> Thought | Text | Call | Blob:

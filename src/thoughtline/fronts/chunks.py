@@ -1,8 +1,9 @@
 """Turn events as chunks of the AI SDK's UI message stream, protocol version 1; pure.
 
-A run is one message, a turn is one step of it. Deltas are shown as they come; when the turn is
-written, its calls become available and the stored durations of its thoughts arrive as metadata,
-by the key that each thought's part carries (`providerMetadata.thoughtline.key`). Results of tools
+A run is one message, a turn is one step of it. Deltas are shown as they come, and a thought's
+duration when it ends; when the turn is written, its calls become available, and the stored
+durations of its thoughts arrive as metadata and have the last word. Each stands under the key
+that the thought's part carries (`providerMetadata.thoughtline.key`). Results of tools
 belong to the step that called them, so a step begins with the first thing its model says.
 What a provider did not stream is shown when it is written.
 """
@@ -12,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from thoughtline.durations import Span, described, spans, total
+from thoughtline.durations import Span, closed, described, spans, total
 from thoughtline.events import (
     AssistantMessage,
     Delta,
@@ -21,6 +22,7 @@ from thoughtline.events import (
     Outcome,
     Reasoning,
     ReasoningDelta,
+    ReasoningEnd,
     TextDelta,
     ToolCall,
     ToolCallDelta,
@@ -67,6 +69,8 @@ class Encoder:
             return self._event(happening)
         if isinstance(happening, Keepalive):
             return []
+        if isinstance(happening, ReasoningEnd):
+            return self._thought(happening)
         told = self._begin_step()
         match happening:
             case ReasoningDelta():
@@ -182,6 +186,15 @@ class Encoder:
                 started = {"reasoningStartedAt": {key: round(at * 1000)}}
                 told.append(_metadata(started | {"reasoningStates": {key: "thinking"}}))
         return [*told, flow.grow(delta.text)]
+
+    def _thought(self, ended: ReasoningEnd) -> list[Chunk]:
+        """The thought that is open ends; others were not shown."""
+        key = self._flow.key
+        if self._flow.kind != "reasoning" or (ended.item and ended.item != key):
+            return []
+        first = self._live == [key] and not (self._spoken or self._tools.shown)
+        span = closed(ended.timing, key=key, first=first)
+        return [*self._flow.close(), _metadata(described([span]))]
 
     def _say(self, text: str) -> list[Chunk]:
         if not text:
