@@ -13,6 +13,7 @@ from thoughtline.events import (
     Outcome,
     Reasoning,
     ReasoningDelta,
+    ReasoningEnd,
     TextDelta,
     ToolCall,
     ToolCallDelta,
@@ -79,6 +80,7 @@ async def test_events_are_shown_as_they_are_written():
         assert {type(event) for event in seen} == {
             Event,
             ReasoningDelta,
+            ReasoningEnd,
             TextDelta,
             ToolCallDelta,
         }
