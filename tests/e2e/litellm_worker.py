@@ -70,14 +70,7 @@ def responses(job):
     for question in job["questions"]:
         history.append({"role": "user", "content": question})
         while True:
-            response = litellm.responses(
-                model=job["model"],
-                api_base=job["base"],
-                api_key=job["key"],
-                input=history,
-                tools=tools,
-                **job.get("more", {}),
-            )
+            response = responded(job, input=history, tools=tools)
             history += [item.model_dump() for item in response.output]
             calls = [item for item in response.output if item.type == "function_call"]
             if not calls:
@@ -90,6 +83,21 @@ def responses(job):
                 }
                 for call in calls
             ]
+
+
+def responded(job, **asked):
+    stream = job.get("stream", False)
+    made = litellm.responses(
+        model=job["model"],
+        api_base=job["base"],
+        api_key=job["key"],
+        stream=stream,
+        **asked,
+        **job.get("more", {}),
+    )
+    if not stream:
+        return made
+    return next(event.response for event in list(made) if event.type == "response.completed")
 
 
 def main():

@@ -46,6 +46,13 @@ def test_deepseek(way, worker, stream):
 
 @by_gateway
 @streamed
+@pytest.mark.parametrize("name", ["mistral"])
+def test_mistral(way, worker, stream):
+    worker.converse(way, kind="mistral", stream=stream)
+
+
+@by_gateway
+@streamed
 @pytest.mark.parametrize("name", providers("messages"))
 def test_anthropic(way, worker, stream):
     thinking = dict(THINKING.get(way.name, {}))
@@ -76,3 +83,10 @@ def test_responses(way, worker, stored, stream):
 def test_google(way, worker, stream):
     options = {"google": {"thinkingConfig": {"includeThoughts": True}}}
     worker.converse(way, kind="google", stream=stream, options=options)
+
+
+@by_gateway
+@pytest.mark.parametrize("name", ["codex"])
+def test_a_backend_that_only_streams(way, worker):
+    options = {"openai": {"store": False, "instructions": "Be brief."}}
+    worker.converse(way, kind="openai-responses", stream=True, options=options)

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from e2e.ways import KEY, TURNS
+from e2e.ways import KEY, TURNS, providers
 
 HERE = Path(__file__).parent / "node"
 MODULES = Path(os.environ.get("E2E_NODE_MODULES", HERE / "node_modules"))
@@ -46,7 +46,7 @@ def codex(tmp_path):
 
 @by_gateway
 @pytest.mark.parametrize("sockets", [False, True], ids=["http", "websocket"])
-@pytest.mark.parametrize("name", ["openai", "azure", "codex"])
+@pytest.mark.parametrize("name", providers("responses"))
 def test_exec_and_resume(way, codex, sockets):
     provider = (
         f'{{name="kept", base_url="{way.url}", env_key="KEPT_KEY", wire_api="responses", '

@@ -51,3 +51,9 @@ def test_responses_without_storage(way, ask):
         output_version="responses/v1",
     )
     converse(way, model, ask)
+
+
+@pytest.mark.parametrize("name", ["codex"])
+def test_a_backend_that_only_streams(way):
+    model = chat_openai(way, use_responses_api=True, store=False, output_version="responses/v1")
+    converse(way, model, stream)

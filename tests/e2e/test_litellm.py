@@ -66,10 +66,11 @@ def test_messages(way, worker, stream):
 @by_gateway
 @pytest.mark.parametrize("name", providers("responses", without={"codex"}))
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "unstored"])
-def test_responses(way, worker, stored):
+@streamed
+def test_responses(way, worker, stored, stream):
     more = {} if stored else {"store": False, "include": ["reasoning.encrypted_content"]}
     model = f"openai/{way.model}"
-    worker.converse(way, kind="responses", base=way.url, model=model, more=more)
+    worker.converse(way, kind="responses", base=way.url, model=model, stream=stream, more=more)
 
 
 @by_gateway
@@ -96,3 +97,11 @@ def test_gemini(way, worker, stream):
     model = f"gemini/{way.model}"
     base = f"{way.root}/v1beta"
     worker.converse(way, kind="chat", base=base, model=model, stream=stream)
+
+
+@by_gateway
+@pytest.mark.parametrize("name", ["codex"])
+def test_a_backend_that_only_streams(way, worker):
+    more = {"store": False, "instructions": "Be brief."}
+    model = f"openai/{way.model}"
+    worker.converse(way, kind="responses", base=way.url, model=model, stream=True, more=more)

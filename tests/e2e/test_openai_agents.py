@@ -62,3 +62,10 @@ async def test_responses_without_storage(way, stream):
     model = agents.OpenAIResponsesModel(model=way.model, openai_client=openai(way))
     settings = agents.ModelSettings(store=False, response_include=["reasoning.encrypted_content"])
     await converse(way, model, stream=stream, settings=settings)
+
+
+@pytest.mark.parametrize("name", ["codex"])
+async def test_a_backend_that_only_streams(way):
+    agents = sdk("agents")
+    model = agents.OpenAIResponsesModel(model=way.model, openai_client=openai(way))
+    await converse(way, model, stream=True, settings=agents.ModelSettings(store=False))

@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createDeepSeek } from "@ai-sdk/deepseek";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
+import { createMistral } from "@ai-sdk/mistral";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, isStepCount, streamText, tool } from "ai";
@@ -45,6 +46,8 @@ function model({ kind, url, root, key, model: id }) {
       return createAnthropic({ baseURL: `${root}/v1`, apiKey: key })(id);
     case "google":
       return createGoogleGenerativeAI({ baseURL: `${root}/v1beta`, apiKey: key })(id);
+    case "mistral":
+      return createMistral({ baseURL: url, apiKey: key })(id);
     default:
       throw new Error(`no such kind: ${kind}`);
   }
