@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 from rooms import Rooms, SimWire
 from thoughtline.gateway.build import build
+from thoughtline.inspector import inspector
 from thoughtline.settings import Access, Secret, Settings, Store, Upstream
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.testing import simulator
@@ -31,14 +32,22 @@ def with_token(**sections):
 class Built:
     """A gateway and what is around it."""
 
-    def __init__(self, settings=None, *, sim="deepseek", wire=None, store=None, **more):
+    def __init__(
+        self, settings=None, *, sim="deepseek", wire=None, store=None, pages=inspector, **more
+    ):
         self.settings = settings or configured()
         self.sim = simulator(sim)
         self.wire = wire or SimWire(self.sim)
         self.lines = io.StringIO()
         self.inner = store or MemoryStore()
         self.app = build(
-            self.settings, wire=self.wire, store=self.inner, log=self.lines, env={}, **more
+            self.settings,
+            wire=self.wire,
+            store=self.inner,
+            pages=pages,
+            log=self.lines,
+            env={},
+            **more,
         )
         self.proxy = self.app.proxy
         self.telemetry = self.proxy.observer

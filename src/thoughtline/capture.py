@@ -81,6 +81,24 @@ class Capture:
         """The thoughts so far."""
         return tuple(body.thought for body in self._bodies if isinstance(body, Reasoning))
 
+    def glimpse(self, parts: Sequence[Part]) -> Turn:
+        """The turn while it runs, with this for an output."""
+        return Turn(
+            input=self._heard(),
+            output=tuple(parts),
+            id=self.turn,
+            parent=self.parent,
+            session=self.session,
+            target=self.origin,
+            started=self._started,
+            replay=self._restoration.rulings,
+        )
+
+    @property
+    def output(self) -> list[Part]:
+        """What the model has said so far that is complete."""
+        return output(self._bodies)
+
     def _bound(self, body: Body) -> Body:
         """A thought learns what came before it, where its provider binds it to that."""
         prefixes = self._path.prefixes

@@ -65,6 +65,10 @@ def whole(nanoseconds: int) -> int:
     return max(1, -(-nanoseconds // _SECOND))
 
 
+THINKING = "Thinking"
+"""What is said of a thought that is open: how long, its timer says."""
+
+
 def words(seconds: int | None, *, aborted: bool = False) -> str:
     """`Thought for 23 seconds`, for every front; without a number where none is known."""
     said = "Stopped thinking" if aborted else "Thought"
@@ -75,6 +79,15 @@ def words(seconds: int | None, *, aborted: bool = False) -> str:
     return f"{said} {'after' if aborted else 'for'} {length}"
 
 
+def state(span: Span, *, running: bool = False) -> str:
+    """`open`, `complete`, `aborted` or `unknown`; only in a turn that runs a thought is open."""
+    if span.aborted:
+        return "aborted"
+    if running and span.start is not None and span.end is None:
+        return "open"
+    return "unknown" if span.seconds is None else "complete"
+
+
 def spans(*turns: Turn, first: int = 0) -> list[Span]:
     """The thoughts of a message, in order; a message may be made in several turns.
 
@@ -83,7 +96,7 @@ def spans(*turns: Turn, first: int = 0) -> list[Span]:
     """
     found: list[Span] = []
     for turn in turns:
-        units = _units(turn.output)
+        units = units_of(turn.output)
         order = sorted(units, key=lambda place: not _summary(units[place]))
         numbers = {place: first + len(found) + n for n, place in enumerate(order)}
         found += [_span(unit, place, numbers[place]) for place, unit in units.items()]
@@ -123,7 +136,7 @@ def described(found: Iterable[Span]) -> dict[str, Any]:
     return {name: member for name, member in members.items() if member}
 
 
-def _units(parts: Sequence[Part]) -> dict[int, list[Thought]]:
+def units_of(parts: Sequence[Part]) -> dict[int, list[Thought]]:
     """What is one thought, by the place where it began."""
     units: dict[int, list[Thought]] = {}
     items: dict[str, list[Thought]] = {}

@@ -86,7 +86,7 @@ class Exchange:
         self._session = session
         self._behind = behind
         self._capture: Capture | None = None
-        self._finished = False
+        self._finished = self._written = False
         self.received = self.departed = clock.mono()  # the one who received it knows better when
         self.again()
 
@@ -192,6 +192,26 @@ class Exchange:
         """Whether the provider said that it is finished."""
         return self._capture is not None and self._reader.done
 
+    @property
+    def running(self) -> bool:
+        """Whether the request has left and its turn is not written yet."""
+        return self._capture is not None and not self._written
+
+    @property
+    def pulse(self) -> tuple[bool, ...]:
+        """While it runs: changes whenever a thought opens or closes, or the model speaks."""
+        return self._reader.pulse
+
+    @property
+    def spoke(self) -> bool:
+        """While it runs: whether anything but thoughts has come."""
+        return self._reader.spoke
+
+    def glimpse(self) -> Turn:
+        """The turn as far as it has come; a thought that is growing has no end yet."""
+        capture = self.capture
+        return capture.glimpse(capture.output if self._finished else self._reader.glimpse())
+
     def feed(self, data: bytes) -> list[Happening]:
         """Take in a piece of the response; what happened in it, for whoever watches."""
         capture = self.capture
@@ -206,7 +226,10 @@ class Exchange:
         self._finished = True
         capture = self.capture
         capture.take(self._reader.close(reason=reason))
-        return await self.store.append(capture.finish())
+        try:
+            return await self.store.append(capture.finish())
+        finally:
+            self._written = True
 
 
 async def begin(

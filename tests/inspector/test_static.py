@@ -5,12 +5,11 @@ import signal
 import pytest
 
 from built import Built, with_token
-from thoughtline.inspector import inspector
 
 
 @pytest.fixture
 def client():
-    with Built(pages=inspector).client() as client:
+    with Built().client() as client:
         yield client
 
 
@@ -54,14 +53,14 @@ def test_nothing_else_is_shown(client, path):
 
 
 def test_with_a_token_the_shell_is_open_and_the_data_is_not():
-    built = Built(with_token(), pages=inspector)
+    built = Built(with_token())
     with built.client(peer="203.0.113.9", host="gateway.test") as client:
         assert client.get("/inspect/").status_code == 200
         assert client.get("/api/sessions").status_code == 401
 
 
 def test_without_a_token_others_see_nothing():
-    with Built(pages=inspector).client(peer="203.0.113.9", host="gateway.test") as client:
+    with Built().client(peer="203.0.113.9", host="gateway.test") as client:
         assert client.get("/inspect/").status_code == 403
         assert client.get("/api/sessions").status_code == 403
 

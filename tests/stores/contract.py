@@ -16,6 +16,7 @@ from stores.samples import (
     turn,
     watching,
 )
+from stores.seeking import Seeking
 from thoughtline.errors import Conflict, StoreError, Unavailable
 from thoughtline.events import Reasoning, draft
 from thoughtline.memories import Memory
@@ -774,7 +775,16 @@ class Keeping(StoreContract):
 
 
 class Contract(
-    Appending, Reading, Finding, Retaining, Counting, Listing, Forgetting, Watching, Closing
+    Appending,
+    Reading,
+    Finding,
+    Retaining,
+    Counting,
+    Listing,
+    Forgetting,
+    Seeking,
+    Watching,
+    Closing,
 ):
     """All that every store must do."""
 

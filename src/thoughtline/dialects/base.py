@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from thoughtline.clock import Clock
 from thoughtline.events import Happening
-from thoughtline.parts import Carrier, Origin
+from thoughtline.parts import Carrier, Origin, Part
 from thoughtline.turns import Place, Turn
 
 
@@ -63,6 +63,17 @@ class Reader(Protocol):
     """Turns one response into happenings. The end of a stream is an event, not an exception."""
 
     done: bool  # the provider said that it is finished
+
+    @property
+    def spoke(self) -> bool:
+        """Whether anything but thoughts has come."""
+
+    @property
+    def pulse(self) -> tuple[bool, ...]:
+        """What changes whenever a thought opens or closes, or the model begins to speak."""
+
+    def glimpse(self) -> list[Part]:
+        """What has come so far, in order; a thought that is growing has no end yet."""
 
     def feed(self, data: bytes) -> list[Happening]:
         """Take in bytes as they come; deltas at once, canonical bodies when they are complete."""

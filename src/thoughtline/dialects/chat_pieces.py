@@ -30,6 +30,10 @@ class Growing:
         strings = [piece for piece in self.pieces if isinstance(piece, str)]
         return "".join(strings) if strings else self.pieces[-1]
 
+    def text(self) -> str:
+        """What can be read of it so far."""
+        return "".join(map(readable, self.pieces)).removeprefix("<think>").lstrip()
+
 
 class GrowingCall:
     """One tool call: who is called, the pieces of its arguments, and what rides on it."""

@@ -31,7 +31,7 @@ from thoughtline.events import (
     ToolCall,
     ToolCallDelta,
 )
-from thoughtline.parts import Call, Carrier, Origin, Text
+from thoughtline.parts import Call, Carrier, Origin, Part, Text
 
 
 class ChatReader(ChatRecorder):
@@ -234,6 +234,23 @@ class ChatReader(ChatRecorder):
         growing.name = growing.name or name
         return growing
 
+    # -- in between ------------------------------------------------------------------------------
+
+    @property
+    def spoke(self) -> bool:
+        return bool(self._calls) or any(map(_aloud, self._content))
+
+    def glimpse(self) -> list[Part]:
+        parts: list[Part] = []
+        for growing in (*self._members.values(), *self._content):
+            if growing.carrier is not Carrier.THINK or growing.watch.first is not None:
+                text = "" if growing.carrier is Carrier.REASONING_OPAQUE else growing.text()
+                parts.append(self.seen(growing.carrier, growing.watch, text))
+            if _aloud(growing):
+                parts.append(Text(text=""))
+        parts += [Call(name=call.name, arguments="", id=call.id) for call in self._calls]
+        return parts
+
     # -- the end ---------------------------------------------------------------------------------
 
     def _flush(self, told: list[Happening]) -> None:
@@ -283,6 +300,12 @@ class ChatReader(ChatRecorder):
         except (Unreadable, RecursionError):
             return []  # nested deeper than anything that could be sent back
         return [Reasoning(thought=made)]
+
+
+def _aloud(growing: Growing) -> bool:
+    """Whether this is a text that has more than a thought in it."""
+    watch = growing.watch
+    return growing.carrier is Carrier.THINK and (watch.first is None or watch.closed is not None)
 
 
 def _word(value: Any) -> str:

@@ -31,7 +31,7 @@ from thoughtline.events import (
     ToolCallDelta,
     Usage,
 )
-from thoughtline.parts import Origin
+from thoughtline.parts import Call, Carrier, Origin, Part, Text
 
 _NONE = Raw()
 
@@ -223,6 +223,26 @@ class GeminiReader(Recorder):
             ended = self.closing(piece.watch)
             if piece.kind == "thought":  # a signature that rides on something is not shown
                 told.append(ended)
+
+    # -- in between ------------------------------------------------------------------------------
+
+    @property
+    def spoke(self) -> bool:
+        return any(piece.kind not in SEPARATE for piece in self._pieces)
+
+    def glimpse(self) -> list[Part]:
+        parts: list[Part] = []
+        for piece in self._pieces:
+            thinks = piece.kind in SEPARATE
+            if piece.watch is not None and (thinks or piece.rides):
+                carrier = Carrier.PART if thinks else Carrier.SIGNATURE
+                text = "".join(piece.texts) if thinks else ""
+                parts.append(self.seen(carrier, piece.watch, text))
+            if piece.kind == "call":
+                parts.append(Call(name=piece.call().name, arguments=""))
+            elif not thinks:
+                parts.append(Text(text=""))
+        return parts
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from thoughtline.events import (
     ToolCallDelta,
     Usage,
 )
-from thoughtline.parts import Carrier, Origin
+from thoughtline.parts import Call, Carrier, Origin, Part, Text
 
 _CAPS = ("max_tokens", "model_context_window_exceeded")
 
@@ -224,6 +224,25 @@ class MessagesReader(Recorder):
         self.outcome = Outcome.FAILED
         said = isinstance(message, str) and message
         self.reason = mend(message) if said else "the provider reported an error"
+
+    # -- in between ------------------------------------------------------------------------------
+
+    @property
+    def spoke(self) -> bool:
+        return any(block.kind not in THINKING for block in self._blocks)
+
+    def glimpse(self) -> list[Part]:
+        parts: list[Part] = []
+        for block in self._blocks:
+            if block.kind in THINKING and block.watch is not None:
+                text = block.start("thinking") + "".join(block.pieces)
+                parts.append(self.seen(Carrier.BLOCK, block.watch, text, block.start("id")))
+            elif block.kind == "tool_use":
+                call = Call(name=block.start("name"), arguments="", id=block.start("id"))
+                parts.append(call)
+            else:
+                parts.append(Text(text=""))
+        return parts
 
     # -- the end ---------------------------------------------------------------------------------
 

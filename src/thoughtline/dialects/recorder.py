@@ -18,7 +18,7 @@ from thoughtline.events import (
     TurnEnded,
     Usage,
 )
-from thoughtline.parts import Carrier, Origin, Thought, Timing
+from thoughtline.parts import Carrier, Origin, Part, Thought, Timing
 
 
 class Stopwatch:
@@ -55,6 +55,7 @@ class Recorder:
         self.usage: Usage | None = None
         self.outcome: Outcome | None = None
         self.reason = ""
+        self.watches: list[Stopwatch] = []  # of all thoughts so far
         self._ended = False
 
     def tick(self) -> int:
@@ -64,7 +65,9 @@ class Recorder:
 
     def watch(self) -> Stopwatch:
         """A thought opened now."""
-        return Stopwatch(self.now, self.clock.wall())
+        made = Stopwatch(self.now, self.clock.wall())
+        self.watches.append(made)
+        return made
 
     def timing(self, watch: Stopwatch, *, aborted: bool = False) -> Timing:
         """The readings of a thought that is complete, or cut."""
@@ -83,6 +86,32 @@ class Recorder:
         """What is told live when a thought is complete."""
         watch.closed = self.now
         return ReasoningEnd(self.timing(watch), item)
+
+    @property
+    def spoke(self) -> bool:
+        """Whether anything but thoughts has come."""
+        return False
+
+    @property
+    def pulse(self) -> tuple[bool, ...]:
+        """What changes whenever a thought opens or closes, or the model begins to speak."""
+        return (self.spoke, *(watch.closed is None for watch in self.watches))
+
+    def glimpse(self) -> list[Part]:
+        """What has come so far, in order; a thought that is growing has no end yet."""
+        return []
+
+    def seen(self, carrier: Carrier, watch: Stopwatch, text: str, id: str = "") -> Thought:
+        """A thought as far as it has come, to be shown and never to be kept."""
+        timing = Timing(
+            sent=self.sent,
+            opened=watch.opened,
+            first=watch.first,
+            last=watch.last,
+            closed=watch.closed,
+            at=watch.at,
+        )
+        return Thought(carrier=carrier, raw="", text=text, id=id, timing=timing)
 
     def reasoning(
         self, carrier: Carrier, raw: str, watch: Stopwatch | None, *, aborted: bool = False

@@ -31,7 +31,7 @@ from thoughtline.events import (
     ToolCall,
     ToolCallDelta,
 )
-from thoughtline.parts import Blob, Call, Carrier, Origin, Text, Thought, Timing
+from thoughtline.parts import Blob, Call, Carrier, Origin, Part, Text, Thought, Timing
 
 _ENDINGS = {
     "completed": Outcome.COMPLETED,
@@ -52,6 +52,7 @@ class ResponsesReader(Recorder):
         self._places: dict[str, int] = {}  # item id → its position among them
         self._open: dict[str | int, Item] = {}  # thoughts, by id and by index
         self._calls: dict[str, tuple[str, str]] = {}  # item id → name and call id
+        self._spoke = False  # an item that is no thought was announced
 
     def feed(self, data: bytes) -> list[Happening]:
         if self._splitter is None:
@@ -132,7 +133,9 @@ class ResponsesReader(Recorder):
             return
         if kind(item.value) == "reasoning":
             self._begin(item, came.output_index)
-        elif kind(item.value) in ARGUMENTS:
+            return
+        self._spoke = True
+        if kind(item.value) in ARGUMENTS:
             call = (string(item.value, "name"), string(item.value, "call_id"))
             self._calls[item.id] = call
             told.append(ToolCallDelta(came.output_index or 0, "", *call))
@@ -174,6 +177,28 @@ class ResponsesReader(Recorder):
         told.append(self.closing(opened.watch, opened.id or id))
         self._open = {key: other for key, other in self._open.items() if other is not opened}
         return opened.watch
+
+    # -- in between ------------------------------------------------------------------------------
+
+    @property
+    def spoke(self) -> bool:
+        return self._spoke
+
+    def glimpse(self) -> list[Part]:
+        parts: list[Part] = []
+        for item in self._items:
+            part = _part(item)
+            if isinstance(part, Thought):
+                parts.append(replace(part, timing=self._timed(item)))
+            elif isinstance(part, Call):
+                parts.append(Call(name=part.name, arguments="", id=part.id))
+            else:
+                parts.append(Text(text=""))
+        for item in {id(item): item for item in self._open.values()}.values():
+            if item.watch is not None:
+                text = "".join(item.shown)
+                parts.append(self.seen(Carrier.ITEM, item.watch, text, item.id))
+        return parts
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ administrator (see `pages.AdminOnly`).
 """
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from thoughtline.gateway.pages import Json, Mistaken, peer
+from thoughtline.gateway.parameters import ANONYMOUS, asked_for, tenant_named, whole
 from thoughtline.gateway.shapes import CacheEntry, CachePage, CacheStats, Cleared, Purged, Share
 from thoughtline.memories import readable
 from thoughtline.stores.base import EVERYTHING, Entry, Filter, Stats, Tally
@@ -23,13 +23,9 @@ from thoughtline.telemetry import Telemetry
 
 MOST = 200
 USUAL = 50
-ANONYMOUS = "anonymous"
-"""The tenant of clients that show no credential."""
-
 FILTERS = {"provider": "provider", "model": "model", "toolCallId": "call", "tenant": "tenant"}
 """Parameter → field of the store's filter."""
 
-_WHOLE = re.compile(r"-?[0-9]{1,15}")
 _CURSOR = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})")
 
 
@@ -53,9 +49,9 @@ class Admin:
 
     async def show(self, request: Request) -> Response:
         """`GET /api/cache/reasoning`."""
-        asked = _asked(request, (*FILTERS, "limit", "cursor", "offset", "include"))
-        limit = min(max(_whole(asked, "limit", USUAL), 1), MOST)
-        offset = _whole(asked, "offset", 0)
+        asked = asked_for(request, (*FILTERS, "limit", "cursor", "offset", "include"))
+        limit = min(max(whole(asked, "limit", USUAL), 1), MOST)
+        offset = whole(asked, "offset", 0)
         if offset < 0:
             raise Mistaken(f"`offset` is {offset}; expected 0 or more")
         shown = _included(asked)
@@ -82,7 +78,7 @@ class Admin:
 
     async def clear(self, request: Request) -> Response:
         """`DELETE /api/cache/reasoning`."""
-        which = _filter(_asked(request, FILTERS))
+        which = _filter(asked_for(request, FILTERS))
         cleared = await self._store.forget(which)
         if which == EVERYTHING:
             self._telemetry.counts.reset()
@@ -91,8 +87,8 @@ class Admin:
 
     async def purge(self, request: Request) -> Response:
         """`DELETE /api/tenants/{tenant}`: everything of theirs, sessions and all."""
-        _asked(request, ())
-        tenant = _tenant(request.path_params["tenant"])
+        asked_for(request, ())
+        tenant = tenant_named(request.path_params["tenant"])
         purged = await self._store.purge(tenant=tenant)
         self._telemetry.log.info("purged", peer=peer(request.scope), tenant=tenant, sessions=purged)
         return Json(Purged(purged=purged))
@@ -148,37 +144,11 @@ def _time(at: float | None) -> str | None:
 # -- parameters ----------------------------------------------------------------------------------
 
 
-def _asked(request: Request, known: Iterable[str]) -> dict[str, str]:
-    """The query's parameters, each once and none that does not exist."""
-    names, asked = list(known), dict[str, str]()
-    for name, value in request.query_params.multi_items():
-        if name not in names:
-            expected = f"expected {', '.join(names)}" if names else "none is expected here"
-            raise Mistaken(f"there is no parameter {name!r}; {expected}", "unknown_parameter")
-        if name in asked:
-            raise Mistaken(f"`{name}` is given twice; expected one")
-        if not value:
-            raise Mistaken(f"`{name}` is empty; give it a value, or leave it out")
-        asked[name] = value
-    return asked
-
-
 def _filter(asked: dict[str, str]) -> Filter:
     said = {field: asked[name] for name, field in FILTERS.items() if name in asked}
     if "tenant" in said:
-        said["tenant"] = _tenant(said["tenant"])
+        said["tenant"] = tenant_named(said["tenant"])
     return Filter(**said)
-
-
-def _tenant(name: str) -> str:
-    return "" if name == ANONYMOUS else name
-
-
-def _whole(asked: dict[str, str], name: str, usual: int) -> int:
-    value = asked.get(name, str(usual))
-    if not _WHOLE.fullmatch(value):
-        raise Mistaken(f"`{name}` is {value[:40]!r}; expected a whole number")
-    return int(value)
 
 
 def _cursor(asked: dict[str, str]) -> tuple[int, int] | None:

@@ -77,25 +77,30 @@ def document(paths: Mapping[str, Any] | None = None, answers: Sequence[type] = (
 # -- pieces --------------------------------------------------------------------------------------
 
 
-def _json(about: str, *structs: type) -> Schema:
+def answer(about: str, *structs: type) -> Schema:
+    """An answer of one of these shapes."""
     refs = [{"$ref": _REF.format(name=struct.__name__)} for struct in structs]
     schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
     return {"description": about, "content": {"application/json": {"schema": schema}}}
 
 
-def _text(about: str, kind: str = "text/plain") -> Schema:
+def text(about: str, kind: str = "text/plain") -> Schema:
+    """An answer in words."""
     return {"description": about, "content": {kind: {"schema": {"type": "string"}}}}
 
 
-def _get(about: str, answers: Mapping[str, Schema], **more: Any) -> Schema:
+def get(about: str, answers: Mapping[str, Schema], **more: Any) -> Schema:
+    """A page that can be read."""
     return {"get": {"summary": about, "responses": dict(answers), **more}}
 
 
-def _query(name: str, about: str, schema: Schema) -> Schema:
+def query(name: str, about: str, schema: Schema) -> Schema:
+    """A parameter of the query."""
     return {"name": name, "in": "query", "description": about, "schema": schema}
 
 
-def _path(name: str, about: str) -> Schema:
+def segment(name: str, about: str) -> Schema:
+    """A part of the path."""
     return {
         "name": name,
         "in": "path",
@@ -105,7 +110,8 @@ def _path(name: str, about: str) -> Schema:
     }
 
 
-def _header(name: str, about: str) -> Schema:
+def header(name: str, about: str) -> Schema:
+    """A header of the request."""
     return {"name": name, "in": "header", "description": about, "schema": {"type": "string"}}
 
 
@@ -113,23 +119,23 @@ def _header(name: str, about: str) -> Schema:
 
 
 def _pages() -> Schema:
-    health = _get("Whether the process runs.", {"200": _json("It does.", shapes.Health)})
-    ready = _get(
+    health = get("Whether the process runs.", {"200": answer("It does.", shapes.Health)})
+    ready = get(
         "Whether requests should come here.",
         {
-            "200": _json("They should.", shapes.Readiness),
-            "503": _json("Not now; the reasons.", shapes.Readiness),
+            "200": answer("They should.", shapes.Readiness),
+            "503": answer("Not now; the reasons.", shapes.Readiness),
         },
     )
     return {
-        "/": _get("One line.", {"200": _text("It runs.")}),
+        "/": get("One line.", {"200": text("It runs.")}),
         "/health": health,
         "/health/liveness": health,
         "/health/readiness": ready,
         "/ready": ready,
-        "/metrics": _get("Metrics for Prometheus.", {"200": _text("The metrics.")}),
-        "/version": _get("Who answers.", {"200": _json("The version.", shapes.Version)}),
-        "/openapi.json": _get(
+        "/metrics": get("Metrics for Prometheus.", {"200": text("The metrics.")}),
+        "/version": get("Who answers.", {"200": answer("The version.", shapes.Version)}),
+        "/openapi.json": get(
             "This document.",
             {
                 "200": {
@@ -142,51 +148,56 @@ def _pages() -> Schema:
 
 
 def _models() -> Schema:
-    shape = [_header("anthropic-version", "Any value: the answer has Anthropic's shape.")]
-    stranger = _json("A client key is needed.", shapes.Failure)
+    shape = [header("anthropic-version", "Any value: the answer has Anthropic's shape.")]
+    stranger = answer("A client key is needed.", shapes.Failure)
     return {
-        "/v1/models": _get(
+        "/v1/models": get(
             "Models and patterns that are known.",
             {
-                "200": _json("The list.", shapes.Models, shapes.ModelInfos),
+                "200": answer("The list.", shapes.Models, shapes.ModelInfos),
                 "401": stranger,
             },
             parameters=shape,
         ),
-        "/v1/models/{id}": _get(
+        "/v1/models/{id}": get(
             "One model.",
             {
-                "200": _json("Some upstream takes it.", shapes.Model, shapes.ModelInfo),
+                "200": answer("Some upstream takes it.", shapes.Model, shapes.ModelInfo),
                 "401": stranger,
-                "404": _json("No upstream does.", shapes.Failure),
+                "404": answer("No upstream does.", shapes.Failure),
             },
-            parameters=[_path("id", "The model's name."), *shape],
+            parameters=[segment("id", "The model's name."), *shape],
         ),
+    }
+
+
+def refused() -> Schema:
+    """How the administrator's pages say no."""
+    return {
+        "400": answer("A parameter is wrong.", shapes.Failure),
+        "401": answer("The admin token is needed.", shapes.Failure),
+        "403": answer("Without a token: only on the machine itself.", shapes.Failure),
+        "503": answer("The store does not answer.", shapes.Failure),
     }
 
 
 def _admin() -> Schema:
-    refusals = {
-        "400": _json("A parameter is wrong.", shapes.Failure),
-        "401": _json("The admin token is needed.", shapes.Failure),
-        "403": _json("Without a token: only on the machine itself.", shapes.Failure),
-        "503": _json("The store does not answer.", shapes.Failure),
-    }
+    refusals = refused()
     value: Schema = {"type": "string", "minLength": 1}
-    filters = [_query(name, about, value) for name, about in _FILTERS.items()]
+    filters = [query(name, about, value) for name, about in _FILTERS.items()]
     paging = [
-        _query("limit", "Entries on a page; clamped to 1..200.", {"type": "integer"}),
-        _query(
+        query("limit", "Entries on a page; clamped to 1..200.", {"type": "integer"}),
+        query(
             "cursor",
             "The `nextCursor` of the page before.",
             {"type": "string", "pattern": r"^[0-9]{1,18}\.[0-9]{1,9}$"},
         ),
-        _query(
+        query(
             "offset",
             "Entries to leave out first.",
             {"type": "integer", "minimum": 0, "maximum": 10**15 - 1},
         ),
-        _query(
+        query(
             "include",
             "`reasoning`: show thoughts, which is logged.",
             {"type": "string", "enum": ["reasoning"]},
@@ -199,21 +210,21 @@ def _admin() -> Schema:
                 "summary": "What is remembered: statistics, and entries, the newest first.",
                 "security": security,
                 "parameters": [*filters, *paging],
-                "responses": {"200": _json("A page.", shapes.CachePage), **refusals},
+                "responses": {"200": answer("A page.", shapes.CachePage), **refusals},
             },
             "delete": {
                 "summary": "Forget what the filters mean; without filters, everything.",
                 "security": security,
                 "parameters": filters,
-                "responses": {"200": _json("It is forgotten.", shapes.Cleared), **refusals},
+                "responses": {"200": answer("It is forgotten.", shapes.Cleared), **refusals},
             },
         },
         "/api/tenants/{tenant}": {
             "delete": {
                 "summary": "Delete everything of a tenant.",
                 "security": security,
-                "parameters": [_path("tenant", "As entries name it.")],
-                "responses": {"200": _json("It is deleted.", shapes.Purged), **refusals},
+                "parameters": [segment("tenant", "As entries name it.")],
+                "responses": {"200": answer("It is deleted.", shapes.Purged), **refusals},
             }
         },
     }
@@ -228,17 +239,17 @@ def _proxied() -> Schema:
         "/v1/messages/count_tokens": _passed("Messages: count tokens; passes through."),
         "/u/{upstream}/{path}": _passed(
             "Any path of an upstream that is named: those above are walked, others pass through.",
-            _path("upstream", "Its name in the settings."),
-            _path("path", "The upstream's own path."),
+            segment("upstream", "Its name in the settings."),
+            segment("path", "The upstream's own path."),
         ),
     }
     return {**named, **passing}
 
 
 def _walked(path: str, about: str) -> Schema:
-    parameters = [_header(name, text) for name, text in _IN.items()]
+    parameters = [header(name, text) for name, text in _IN.items()]
     if "{model}" in path:
-        parameters.append(_path("model", "The model's name."))
+        parameters.append(segment("model", "The model's name."))
     made = _passed(f"{about}: lost thoughts are put back on the way.", *parameters)
     made["post"]["responses"]["200"]["headers"] = {
         name: {"description": text, "schema": {"type": "string"}} for name, text in _OUT.items()
@@ -247,7 +258,7 @@ def _walked(path: str, about: str) -> Schema:
 
 
 def _passed(about: str, *parameters: Schema) -> Schema:
-    answer = {
+    content = {
         "application/json": {"schema": {"type": "object"}},
         "text/event-stream": {"schema": {"type": "string"}},
     }
@@ -261,7 +272,7 @@ def _passed(about: str, *parameters: Schema) -> Schema:
                 "content": {"application/json": {"schema": {"type": "object"}}},
             },
             "responses": {
-                "200": {"description": "The provider's answer.", "content": answer},
+                "200": {"description": "The provider's answer.", "content": content},
                 "default": {
                     "description": "The provider's refusal as it came, or ours in its shape.",
                     "content": {"application/json": {"schema": {"type": "object"}}},

@@ -6,11 +6,20 @@ costs nothing. Only for the administrator (see `gateway.pages`).
 """
 
 from thoughtline.gateway.build import More, Rooms
+from thoughtline.inspector import openapi
+from thoughtline.inspector.api import Api
+from thoughtline.inspector.shapes import ANSWERS
 from thoughtline.inspector.static import Static
 
 __all__ = ["inspector"]
 
 
-def inspector(_: Rooms) -> More:
+def inspector(rooms: Rooms) -> More:
     """The inspector's pages over these rooms: an argument for `gateway.build`."""
-    return More(routes=Static().routes())
+    api = Api(rooms)
+    return More(
+        routes=[*api.routes(), *Static().routes()],
+        paths=openapi.paths(),
+        answers=ANSWERS,
+        leave=[api.hub.close],
+    )

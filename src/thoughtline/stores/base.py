@@ -9,7 +9,7 @@ Durability, to be kept by every implementation: when `append` returns, the batch
 death of the process (`kill -9`). Whether it survives a power cut is the implementation's to state.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -95,6 +95,38 @@ class Entry(Struct, frozen=True, kw_only=True):
     thoughts: tuple[Thought, ...] = ()  # only where they were asked for
 
 
+class Query(Struct, frozen=True, kw_only=True):
+    """Which sessions are meant; what is None does not matter."""
+
+    session: str | None = None  # its id
+    tenant: str | None = None
+    provider: str | None = None  # of any of its turns
+    model: str | None = None  # of any of its turns, as asked for or as served
+    status: str | None = None  # how its last turn ended, or "running": it has not
+    text: str | None = None  # somewhere in what was said, called or answered; not in thoughts
+
+
+ANY = Query()
+
+Cursor = tuple[float, str]
+"""Where a listing of sessions goes on: when one was touched, and its id."""
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """Some sessions, the most recently touched first."""
+
+    sessions: list[Summary] = []
+    after: Cursor | None = None  # where to go on; None: that was all
+
+
+class Chapter(Struct, frozen=True, kw_only=True):
+    """Events of all sessions, in the order they were written."""
+
+    events: list[Event] = []
+    position: int = 0  # where to read on
+    more: bool = False  # whether there is more by now
+
+
 class Store(Protocol):
     """Where sessions live."""
 
@@ -129,6 +161,23 @@ class Store(Protocol):
         self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
     ) -> list[Summary]:
         """Sessions, the most recently touched first; `before` pages on by `touched`."""
+
+    async def search(
+        self, which: Query = ANY, *, limit: int = 50, after: Cursor | None = None
+    ) -> Listing:
+        """Sessions that match every condition; a search that takes long is done in pieces.
+
+        So a listing may be short, or empty, and still have an `after`: ask again with that.
+        """
+
+    async def history(
+        self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
+    ) -> Chapter:
+        """Events of these types (None: of all) in all sessions, in the order they were written.
+
+        `after` is the `position` of the chapter before. Without one, events that were written
+        before `since` may be left out; what is given is not sorted by time.
+        """
 
     async def purge(
         self,

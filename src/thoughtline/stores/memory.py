@@ -6,7 +6,7 @@ event loop, between two awaits, so there is nothing to lock.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from itertools import count, islice
 
 import msgspec
@@ -15,13 +15,18 @@ from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
 from thoughtline.events import Event
 from thoughtline.memories import Memory
-from thoughtline.stores import facts
+from thoughtline.stores import facts, seeking
 from thoughtline.stores.base import (
+    ANY,
     CANDIDATES,
     EVERYTHING,
     Batch,
+    Chapter,
+    Cursor,
     Entry,
     Filter,
+    Listing,
+    Query,
     Stats,
     Summary,
 )
@@ -34,6 +39,7 @@ class _Shelf:
         self.tenant = tenant
         self.created = self.touched = created
         self.events: list[Event] = []
+        self.positions: list[int] = []  # of the events, among those of all sessions
         self.memories: dict[str, Memory] = {}  # turn → memory
         self.weight = facts.Weight()
 
@@ -61,6 +67,8 @@ class MemoryStore:
         self._about: dict[str, list[Event]] = {}  # turn → refusals, session → forks
         self._filed: dict[tuple[str, str], int] = {}  # (session, turn) → its number, rising
         self._numbers = count(1)
+        self._position = 0  # of the last event
+        self._order: dict[int, tuple[str, int]] = {}  # position → session and seq
         self._ears: set[_Ear] = set()
         self._closed = False
 
@@ -80,6 +88,9 @@ class MemoryStore:
         shelf.events += events
         for event in events:
             self._index(event)
+            self._position += 1
+            self._order[self._position] = (event.session, event.seq)
+            shelf.positions.append(self._position)
         for memory in batch.memories:
             self._file(shelf, memory)
         for ear in self._ears:
@@ -176,6 +187,42 @@ class MemoryStore:
         ]
         return sorted(listed, key=lambda s: (-s.touched, s.session))[: max(limit, 0)]
 
+    async def search(
+        self, which: Query = ANY, *, limit: int = 50, after: Cursor | None = None
+    ) -> Listing:
+        self._open()
+        found: list[Summary] = []
+        looked, last = 0, after
+        for summary in await self.sessions(tenant=which.tenant, limit=len(self._shelves)):
+            place = (summary.touched, summary.session)
+            if after is not None and (-place[0], place[1]) <= (-after[0], after[1]):
+                continue
+            if len(found) >= limit or looked >= seeking.SCAN:
+                return Listing(sessions=found, after=last)
+            looked += 1
+            last = place
+            meant = which.session in {None, summary.session}
+            if meant and seeking.matches(which, self._shelves[summary.session].events):
+                found.append(summary)
+        return Listing(sessions=found)
+
+    async def history(
+        self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
+    ) -> Chapter:
+        self._open()
+        wanted = (n for n in range(max(after, 0) + 1, self._position + 1) if n in self._order)
+        found: list[Event] = []
+        for position in wanted:
+            session, seq = self._order[position]
+            event = self._shelves[session].events[seq]
+            if (types is not None and event.type not in types) or (not after and event.at < since):
+                continue
+            if len(found) >= max(limit, 0):
+                return Chapter(events=found, position=after, more=True)
+            found.append(event)
+            after = position
+        return Chapter(events=found, position=self._position)
+
     async def purge(
         self,
         *,
@@ -220,6 +267,8 @@ class MemoryStore:
                     self._about[target] = left
                 else:
                     self._about.pop(target, None)
+        for position in shelf.positions:
+            del self._order[position]
         del self._shelves[session]
 
     async def entries(

@@ -1,10 +1,23 @@
 """A store in front of another one: whatever it does not do itself passes through."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 
 from thoughtline.events import Event
 from thoughtline.memories import Memory
-from thoughtline.stores.base import EVERYTHING, Batch, Entry, Filter, Stats, Store, Summary
+from thoughtline.stores.base import (
+    ANY,
+    EVERYTHING,
+    Batch,
+    Chapter,
+    Cursor,
+    Entry,
+    Filter,
+    Listing,
+    Query,
+    Stats,
+    Store,
+    Summary,
+)
 
 
 class Through:
@@ -31,6 +44,16 @@ class Through:
         self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
     ) -> list[Summary]:
         return await self.store.sessions(tenant=tenant, limit=limit, before=before)
+
+    async def search(
+        self, which: Query = ANY, *, limit: int = 50, after: Cursor | None = None
+    ) -> Listing:
+        return await self.store.search(which, limit=limit, after=after)
+
+    async def history(
+        self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
+    ) -> Chapter:
+        return await self.store.history(types, since=since, after=after, limit=limit)
 
     async def purge(
         self,

@@ -5,14 +5,14 @@ then the data as it is, with a separator that no JSON text contains.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
 from thoughtline.events import Event
 from thoughtline.memories import Memory
 from thoughtline.stores import facts
-from thoughtline.stores.base import CANDIDATES, Stats, Summary
+from thoughtline.stores.base import CANDIDATES, Chapter, Stats, Summary
 from thoughtline.stores.sqlite import bulk, rows
 from thoughtline.stores.sqlite.migrations import sql
 
@@ -38,6 +38,12 @@ _OF_SESSION = _PACKED.format(
 _OF_ALL = _PACKED.format(
     source="""events AS e CROSS JOIN sessions AS s ON s.number = e.session
     CROSS JOIN tenants AS t ON t.number = s.tenant WHERE e.position > ?""",
+    order="e.position",
+)
+_HISTORY = _PACKED.format(
+    source="""events AS e CROSS JOIN sessions AS s ON s.number = e.session
+    CROSS JOIN tenants AS t ON t.number = s.tenant
+    WHERE e.position > ?1 AND (?2 IS NULL OR e.type IN (SELECT value FROM json_each(?2)))""",
     order="e.position",
 )
 _SESSIONS = """
@@ -103,6 +109,44 @@ def position(db: sqlite3.Connection) -> int:
     """The last position that was ever given to an event."""
     row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
     return int(row[0]) if row else 0
+
+
+def history(
+    db: sqlite3.Connection,
+    types: Collection[str] | None,
+    since: float,
+    after: int,
+    limit: int,
+) -> Chapter:
+    """One page of the events of some types, of all sessions."""
+    db.execute("BEGIN")
+    try:
+        newest = position(db)
+        after = after or _written_before(db, since, newest)
+        names = msgspec.json.encode(list(types)).decode() if types is not None else None
+        (packed,) = db.execute(_HISTORY, (after, names, max(limit, 0) + 1)).fetchone()
+    finally:
+        db.execute("ROLLBACK")
+    rows = list(_unpack(packed))
+    more = len(rows) > max(limit, 0)
+    rows = rows[: max(limit, 0)]
+    last = (rows[-1].position if rows else after) if more else newest
+    return Chapter(events=[row.event for row in rows], position=last, more=more)
+
+
+def _written_before(db: sqlite3.Connection, since: float, newest: int) -> int:
+    """A position before which nothing is that young; events are written about in order of time."""
+    low, high = 0, newest
+    while low < high:
+        middle = (low + high) // 2
+        found = db.execute(
+            "SELECT at FROM events WHERE position > ? ORDER BY position LIMIT 1", (middle,)
+        ).fetchone()
+        if found is not None and float(found[0]) < since:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def read(db: sqlite3.Connection, session: str, after: int, limit: int | None) -> list[Event]:

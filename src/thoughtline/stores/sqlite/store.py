@@ -12,7 +12,7 @@ Durability. When `append` returns, its batch is committed to the file's write-ah
 `close` writes what is queued and flushes the log into the file. See docs/reference/durability.md.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -21,8 +21,20 @@ from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
 from thoughtline.events import Event
 from thoughtline.memories import Memory
-from thoughtline.stores.base import EVERYTHING, Batch, Entry, Filter, Stats, Summary
-from thoughtline.stores.sqlite import forgetting, purging, queries
+from thoughtline.stores.base import (
+    ANY,
+    EVERYTHING,
+    Batch,
+    Chapter,
+    Cursor,
+    Entry,
+    Filter,
+    Listing,
+    Query,
+    Stats,
+    Summary,
+)
+from thoughtline.stores.sqlite import forgetting, purging, queries, searching
 from thoughtline.stores.sqlite.feed import Ear, Feed
 from thoughtline.stores.sqlite.files import File
 from thoughtline.stores.sqlite.migrations import Absent
@@ -127,6 +139,19 @@ class SqliteStore:
         await self._write_hits()
         return await self._read(
             partial(queries.sessions, tenant=tenant, limit=limit, before=before)
+        )
+
+    async def search(
+        self, which: Query = ANY, *, limit: int = 50, after: Cursor | None = None
+    ) -> Listing:
+        await self._write_hits()
+        return await self._read(partial(searching.search, which=which, limit=limit, after=after))
+
+    async def history(
+        self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
+    ) -> Chapter:
+        return await self._read(
+            partial(queries.history, types=types, since=since, after=after, limit=limit)
         )
 
     async def _write_hits(self) -> None:

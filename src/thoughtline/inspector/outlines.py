@@ -1,0 +1,149 @@
+"""A session in outline: its turns, their tree and their counts, without what was said.
+
+Enough for a listing, and to know which events a page of turns is folded from. Folded as the log
+grows, one event at a time, and kept for as long as it is asked for.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from thoughtline.errors import Unreadable
+from thoughtline.events import Event, Quarantined, SessionForked, TurnEnded, UserMessage
+from thoughtline.inspector.rulings import Ruled, counted
+from thoughtline.inspector.shapes import Counts
+from thoughtline.parts import Part, Text
+
+TITLE = 120
+"""Characters of a title."""
+
+ALL = -1
+"""In the place of positions: every thought of the turn."""
+
+
+class _Target(Struct):
+    provider: str = ""
+    model: str = ""
+
+
+class _Started(Struct):
+    target: _Target | None = None
+    replay: tuple[Ruled, ...] = ()
+
+
+_started = msgspec.json.Decoder(_Started)
+
+
+class Line(Struct):
+    """One turn in outline."""
+
+    id: str
+    parent: str
+    first: int  # seq of its first event, and of its last
+    last: int
+    provider: str = ""
+    model: str = ""
+    outcome: str | None = None
+    counts: Counts = Counts()
+
+
+class Outline:
+    """A session, as far as it was read."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.seq = -1
+        self.lines: dict[str, Line] = {}
+        self.children: dict[str, list[str]] = {}
+        self.barred: dict[str, set[int]] = {}  # turn → quarantined thoughts
+        self.replayed: dict[str, int] = {}  # turn → requests that carried its thoughts back
+        self.origin: SessionForked | None = None
+        self.title = ""
+        self.thoughts = 0
+
+    def apply(self, event: Event) -> None:
+        """Take in the next event."""
+        self.seq = event.seq
+        if event.type == "turn_started":
+            self._start(event)
+            return
+        if (line := self.lines.get(event.parent)) is not None:
+            line.last = event.seq
+        if event.type == "reasoning":
+            self.thoughts += 1
+        elif event.type == "turn_ended" and line is not None:
+            if isinstance(body := _body(event), TurnEnded):
+                line.outcome = str(body.outcome)
+                line.model = body.model or line.model
+        elif event.type == "user_message" and not self.title:
+            if isinstance(body := _body(event), UserMessage):
+                self.title = titled(body.parts)
+        elif event.type == "quarantined":
+            if isinstance(body := _body(event), Quarantined):
+                self.barred.setdefault(body.turn, set()).update(body.thoughts or (ALL,))
+        elif event.type == "session_forked" and isinstance(body := _body(event), SessionForked):
+            self.origin = body
+
+    def _start(self, event: Event) -> None:
+        if event.id in self.lines:
+            return  # a turn starts once
+        try:
+            body = _started.decode(event.data)
+        except msgspec.MsgspecError:  # of a newer version, perhaps
+            body = _Started()
+        target = body.target or _Target()
+        self.lines[event.id] = Line(
+            id=event.id,
+            parent=event.parent,
+            first=event.seq,
+            last=event.seq,
+            provider=target.provider,
+            model=target.model,
+            counts=counted(body.replay),
+        )
+        self.children.setdefault(event.parent, []).append(event.id)
+        for memory in {one.memory for one in body.replay if one.memory and one.carried}:
+            self.replayed[memory] = self.replayed.get(memory, 0) + 1
+
+    # -- reading it ------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> str | None:
+        """How the last turn ended; `running`: it has not; None without turns."""
+        last = next(reversed(self.lines.values()), None)
+        return None if last is None else last.outcome or "running"
+
+    @property
+    def heads(self) -> list[str]:
+        """Turns that nothing goes on from, in the order they started."""
+        return [id for id in self.lines if id not in self.children]
+
+    @property
+    def branches(self) -> dict[str, list[str]]:
+        """Turns after which the conversation divides, and what follows them ("": the start)."""
+        return {id: list(kids) for id, kids in self.children.items() if len(kids) > 1}
+
+    def path(self, turn: str) -> list[str]:
+        """The turns of this session from its beginning to this one."""
+        back: list[str] = []
+        seen: set[str] = set()
+        while turn in self.lines and turn not in seen:
+            seen.add(turn)
+            back.append(turn)
+            turn = self.lines[turn].parent
+        return back[::-1]
+
+
+def titled(parts: Iterable[Part]) -> str:
+    """The first words, on one line."""
+    words = " ".join(" ".join(p.text.split()) for p in parts if isinstance(p, Text) and p.text)
+    return words if len(words) <= TITLE else words[: TITLE - 1].rstrip() + "…"
+
+
+def _body(event: Event) -> Any:
+    try:
+        return event.body()
+    except Unreadable:
+        return None

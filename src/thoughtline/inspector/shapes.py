@@ -1,0 +1,271 @@
+"""What the inspector answers with, as structs: the answers and `/openapi.json` come from these.
+
+Times are seconds since the epoch. The text of a thought is null unless it was asked for.
+"""
+
+from msgspec import Struct
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+class TextPart(Struct, tag_field="type", tag="text", frozen=True, kw_only=True, rename="camel"):
+    """Words that a person or a model said aloud."""
+
+    text: str
+
+
+class CallPart(Struct, tag_field="type", tag="call", frozen=True, kw_only=True, rename="camel"):
+    """A tool call; its arguments are JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class ResultPart(Struct, tag_field="type", tag="result", frozen=True, kw_only=True, rename="camel"):
+    """What a tool answered."""
+
+    call: str
+    name: str
+    content: str
+    error: bool
+
+
+class BlobPart(Struct, tag_field="type", tag="blob", frozen=True, kw_only=True, rename="camel"):
+    """Anything else: images, files, parts of kinds that are not known here."""
+
+    kind: str
+
+
+class DecisionPart(
+    Struct, tag_field="type", tag="decision", frozen=True, kw_only=True, rename="camel"
+):
+    """Whether a call was allowed."""
+
+    call: str
+    verdict: str
+    reason: str
+
+
+class Duration(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How long a thought took."""
+
+    state: str  # open, complete, aborted or unknown
+    seconds: int | None  # whole, rounded up, at least 1; null: unknown, or still open
+    label: str  # for people
+    started_at: float | None  # the server's time of day when it opened, for a timer
+    buffered: bool  # it was delivered at once, so it is counted from the request
+
+
+class ThoughtPart(
+    Struct, tag_field="type", tag="thought", frozen=True, kw_only=True, rename="camel"
+):
+    """One thought; what one item or one message says of it in several parts is one."""
+
+    key: str | None  # relative to its message: the item's id, else part-N; null: it rides
+    carrier: str
+    sealed: bool  # encrypted or signed
+    bytes: int
+    text: str | None
+    replayed: int  # how many later requests of this session carried it back
+    quarantined: bool  # its provider refused it once: it is never sent again
+    duration: Duration
+
+
+PartShape = TextPart | CallPart | ResultPart | BlobPart | DecisionPart | ThoughtPart
+
+
+# -- turns ---------------------------------------------------------------------------------------
+
+
+class TargetShape(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where a request went."""
+
+    provider: str
+    endpoint: str
+    dialect: str
+    model: str
+
+
+class UsageShape(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Tokens as the provider counted them."""
+
+    input: int | None
+    output: int | None
+    reasoning: int | None
+    cached: int | None
+
+
+class RulingShape(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of the thoughts of one earlier output."""
+
+    turn: str | None  # the remembered turn; null: none was found
+    position: int  # of the output in the request
+    action: str
+    reason: str
+    rung: str  # how it was recognised
+    thoughts: int  # how many went out
+    left: int  # how many stayed behind
+
+
+class Counts(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many outputs of a request were ruled so."""
+
+    restored: int = 0
+    replaced: int = 0
+    exact: int = 0
+    absent: int = 0
+    placeholder: int = 0
+    dropped: int = 0
+    missed: int = 0  # of the absent and the placeholders: their turn was not found
+
+
+class ReplayShape(Counts, frozen=True, kw_only=True, rename="camel"):
+    """What a request put back and what it left behind."""
+
+    rulings: list[RulingShape]
+    more: int  # earlier rulings that are not shown here
+
+
+class Thinking(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How long a message was thought about, all thoughts together."""
+
+    seconds: int | None
+    label: str
+
+
+class TurnShape(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One exchange."""
+
+    id: str
+    parent: str | None
+    started: float
+    ended: float | None
+    outcome: str | None  # null: it runs
+    reason: str
+    running: bool
+    target: TargetShape | None
+    usage: UsageShape | None
+    input: list[PartShape]
+    output: list[PartShape]
+    reasoning_durations: dict[str, int]
+    thinking: Thinking
+    replay: ReplayShape
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+class SessionShape(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One session in a listing."""
+
+    id: str
+    tenant: str
+    created: float
+    touched: float
+    turns: int
+    events: int
+    status: str | None  # running, completed, failed, capped or aborted; null: no turn yet
+    title: str
+    providers: list[str]
+    models: list[str]
+    restored: int
+    replaced: int
+    exact: int
+    missed: int
+    dropped: int
+    placeholder: int
+    thoughts: int
+
+
+class Sessions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page of sessions, the most recently used first."""
+
+    sessions: list[SessionShape]
+    next_cursor: str | None
+    now: float
+
+
+class ForkShape(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where a session goes on from."""
+
+    session: str
+    turn: str
+
+
+class SessionPage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One session: its tree, and a page of its turns in the order they started."""
+
+    session: SessionShape
+    turns: list[TurnShape]
+    heads: list[str]
+    branches: dict[str, list[str]]
+    forked_from: ForkShape | None
+    next_after: str | None
+    now: float
+
+
+class Change(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A thought that was put in or left out."""
+
+    carrier: str
+    bytes: int | None  # null: it is not in this session's log
+    text: str | None
+
+
+class MessageShape(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One message of a request, and what the gateway did to it."""
+
+    position: int
+    role: str
+    turn: str | None
+    preview: str
+    changed: bool
+    added: list[Change]
+    removed: list[Change]
+    ruling: RulingShape | None
+
+
+class RequestShape(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the client sent, and what went upstream in its place."""
+
+    messages: list[MessageShape]
+
+
+class TurnPage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One turn with its request."""
+
+    turn: TurnShape
+    request: RequestShape
+    now: float
+
+
+class Deleted(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many sessions were deleted."""
+
+    deleted: int
+
+
+class Bucket(Counts, frozen=True, kw_only=True, rename="camel"):
+    """What happened in some stretch of time."""
+
+    at: float  # when it began
+    turns: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Continuity(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of thoughts, over time and by provider and model."""
+
+    buckets: list[Bucket]
+    seconds: float  # length of a bucket
+    total: Bucket
+    hit_rate: float | None  # of the outputs that needed a thought: how many got it back
+    cached_share: float | None  # of the input tokens
+    by_provider: dict[str, Bucket]
+    by_model: dict[str, Bucket]
+    now: float
+
+
+ANSWERS = (Sessions, SessionPage, TurnPage, Deleted, Continuity)
