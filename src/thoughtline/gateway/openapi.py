@@ -53,6 +53,9 @@ _FILTERS = {
 
 Schema = dict[str, Any]
 
+WHOLE: Schema = {"type": "integer", "minimum": 1 - 10**15, "maximum": 10**15 - 1}
+"""A number that is clamped: any that is not absurd will do."""
+
 
 def document(paths: Mapping[str, Any] | None = None, answers: Sequence[type] = ()) -> Schema:
     """The document; `paths` and the structs they answer with are of pages beside these."""
@@ -186,7 +189,7 @@ def _admin() -> Schema:
     value: Schema = {"type": "string", "minLength": 1}
     filters = [query(name, about, value) for name, about in _FILTERS.items()]
     paging = [
-        query("limit", "Entries on a page; clamped to 1..200.", {"type": "integer"}),
+        query("limit", "Entries on a page; clamped to 1..200.", WHOLE),
         query(
             "cursor",
             "The `nextCursor` of the page before.",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from thoughtline.gateway import shapes as common
-from thoughtline.gateway.openapi import Schema, answer, query, refused, segment
+from thoughtline.gateway.openapi import WHOLE, Schema, answer, query, refused, segment
 from thoughtline.inspector import shapes
 
 _WORD: Schema = {"type": "string", "minLength": 1}
@@ -66,7 +66,7 @@ def _whole(least: int, most: int) -> Schema:
 
 
 def _limit() -> Schema:
-    return query("limit", "How many at once; clamped to 1..200.", {"type": "integer"})
+    return query("limit", "How many at once; clamped to 1..200.", WHOLE)
 
 
 def _listed() -> list[Schema]:
@@ -114,7 +114,11 @@ def _feed() -> Schema:
             "security": _SECURITY,
             "parameters": [
                 query("session", "Only of this session.", _WORD),
-                query("after", "The last event that was seen.", {"type": "integer", "minimum": -1}),
+                query(
+                    "after",
+                    "The last event that was seen.",
+                    {"type": "integer", "minimum": -1, "maximum": 10**15 - 1},
+                ),
             ],
             "responses": {
                 "200": {
