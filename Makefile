@@ -88,9 +88,14 @@ $(CLIENTS): $(STAMP)
 # It cannot live beside the others: it wants an older version of one of them.
 $(LITELLM): $(STAMP)
 	$(say) "installing LiteLLM into $(@D) (another minute)"
-	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --group litellm
+	@set -e; if command -v uv >/dev/null 2>&1; then \
+	  uv venv --quiet --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(@D); \
+	  uv pip install --quiet --python $(@D)/bin/python --group litellm; \
+	else \
+	  $(PYTHON) -m venv $(@D); \
+	  $(@D)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'; \
+	  $(@D)/bin/python -m pip install --quiet --disable-pip-version-check --group litellm; \
+	fi
 	@touch $@
 
 %/node_modules/.installed: %/package-lock.json
