@@ -2,12 +2,18 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 
 import httpx2
 import pytest
+
+from thoughtline.cli import serve
+from thoughtline.settings import load
+
+GEMINI = {"role": "user", "parts": [{"text": "hi"}]}
 
 
 @pytest.fixture
@@ -97,6 +103,39 @@ def test_it_serves_and_ends_on_a_signal(start):
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
+
+
+MESSAGES = [{"role": "user", "content": "hi"}]
+SUGGESTED = {
+    "sim/deepseek": ("/v1/chat/completions", {"messages": MESSAGES}),
+    "sim/claude": ("/v1/messages", {"messages": MESSAGES, "max_tokens": 64}),
+    "sim/openai": ("/v1/responses", {"input": "hi"}),
+    "sim/gemini": ("/v1beta/models/sim/gemini:generateContent", {"contents": [GEMINI]}),
+}
+
+
+def test_every_suggested_model_answers(start):
+    """What a newcomer copies works, and what cannot work says what does; once."""
+    url, _ = start()
+    for model, (path, body) in SUGGESTED.items():
+        named = {"model": model} if "models" not in path else {}
+        reply = httpx2.post(url + path, json={**body, **named})
+        assert reply.status_code == 200, reply.text
+        assert "restored=0" in reply.headers["x-thoughtline-replay"]
+    wrong = httpx2.post(
+        f"{url}/v1/chat/completions", json={"model": "sim/openai", "messages": MESSAGES}
+    )
+    assert wrong.status_code == 404
+    assert "it is at /v1/responses" in wrong.json()["error"]["message"]  # not said twice
+    climbing = httpx2.get(f"{url}/u/deepseek/v1/%2e%2e/files")
+    assert (climbing.status_code, climbing.json()["error"]["code"]) == (400, "invalid_path")
+
+
+def test_the_models_that_it_suggests_are_the_ones_that_answer(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    serve._announce(load({}, {}, tmp_path), 7337, as_json=False)
+    shown = set(re.findall(r"sim/[a-z]+", capsys.readouterr().out))
+    assert shown == SUGGESTED.keys()
 
 
 def test_a_conversation_survives_kill_9(start):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from thoughtline.gateway.routes import join, parse
+from thoughtline.gateway.routes import climbs, join, parse
 from thoughtline.gateway.upstreams import Directory, Upstream
 
 
@@ -100,6 +100,37 @@ def test_a_path_goes_on_with_its_escapes():
     """Decoded, a part of a path could end it, or the request line."""
     route = parse("GET", "/u/my%20own/v1/files/a%2Fb%3Fc%20d")
     assert (route.upstream, route.path) == ("my own", "/v1/files/a%2Fb%3Fc%20d")
+
+
+@pytest.mark.parametrize(
+    ("path", "up"),
+    [
+        ("/v1/../admin", True),
+        ("/..", True),
+        ("/v1/%2e%2E/admin", True),
+        ("/v1/.%2e/admin", True),
+        ("/v1/..%2Fadmin", True),
+        ("/v1/a%2f..%2fadmin", True),
+        ("/v1/..%5cadmin", True),
+        ("/v1/..\\admin", True),
+        ("/v1/%252e%252e/admin", True),
+        ("/v1/files/a..b", False),
+        ("/v1/files/...", False),
+        ("/v1/./chat/completions", False),
+        ("/v1/models/gemini-2.5-pro:generateContent", False),
+    ],
+)
+def test_a_path_that_goes_up_is_known(path, up):
+    assert climbs(path) is up
+
+
+@pytest.mark.parametrize(
+    ("model", "read"),
+    [("sim/gemini", "sim/gemini"), ("sim/gemini/gemini-3-pro", "sim/gemini/gemini-3-pro")],
+)
+def test_a_simulated_model_may_stand_in_a_path_with_its_slashes(model, read):
+    route = parse("POST", f"/v1beta/models/{model}:streamGenerateContent")
+    assert (route.dialect, route.model, route.stream) == ("gemini", read, True)
 
 
 @pytest.mark.parametrize("colon", [":", "%3A"])

@@ -34,6 +34,7 @@ rest. Without a terminal, each line of the input is a message.
 
 \b
     thoughtline chat --provider sim:deepseek --tools
+    thoughtline chat --model sim/claude
     thoughtline chat --provider deepseek --model deepseek-v4-pro
     thoughtline chat --provider anthropic --model claude-sonnet-4-5 \\
         --option thinking='{"type": "enabled", "budget_tokens": 2048}'
@@ -134,10 +135,13 @@ def _converse(runner: asyncio.Runner, made: Chat, talk: Talk) -> None:
 
 def _provider(name: str | None, model: str | None, said: dict[str, Any]) -> Provider:
     if name is None and not said["base_url"]:
-        name = _found() if model else SIMULATED
-    if name and name.startswith("sim:"):
+        name = (None if model.startswith("sim/") else _found()) if model else SIMULATED
+    if name in (None, "sim") and model and model.startswith("sim/"):  # as the gateway has it
+        known, _, model = model.removeprefix("sim/").partition("/")
+        name = f"sim:{known}"
+    if name and name.startswith(("sim:", "sim/")):
         try:
-            return sim_provider(name.removeprefix("sim:"), model, said["options"])
+            return sim_provider(name[4:], model or None, said["options"])
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--provider") from error
     if not model:

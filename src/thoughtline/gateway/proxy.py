@@ -28,7 +28,7 @@ from thoughtline.gateway.access import Door, Visitor, without_key
 from thoughtline.gateway.gallery import Gallery
 from thoughtline.gateway.healing import Healer, Trial
 from thoughtline.gateway.preparing import keep_on, prepare
-from thoughtline.gateway.routes import Route, parse
+from thoughtline.gateway.routes import Route, climbs, parse
 from thoughtline.gateway.upstreams import Directory, Upstream
 from thoughtline.gateway.watching import Watch
 from thoughtline.replay import NOTHING, Action, Limits
@@ -260,6 +260,8 @@ class _Walk:
     async def go(self) -> None:
         options = self.proxy.options
         visitor = self._door()
+        if climbs(self.route.path):
+            raise Refusal(400, "the path goes up with `..`; name what you mean", "invalid_path")
         body = await bodies.read(self.receive, self.headers, options.max_body_bytes)
         received = self.proxy.clock.mono()
         plain = bodies.unpack(

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 _VERSION = re.compile(r"v\d+[a-z0-9]*")
 _GEMINI = re.compile(
-    r"/models/(?P<model>[^/:]+)(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)$"
+    r"/models/(?P<model>sim/[^/:]+(?:/[^/:]+)?|[^/:]+)(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)$"
 )
 _DIALECTS = {
     "/chat/completions": "chat",
@@ -48,6 +48,17 @@ def parse(method: str, path: str) -> Route:
         )
     dialect = next((name for end, name in _DIALECTS.items() if path.endswith(end)), "")
     return Route(path=path, upstream=upstream, dialect=dialect)
+
+
+def climbs(path: str) -> bool:
+    """Whether a path, however it is escaped, goes up from where it stands."""
+    if "." not in path and "%" not in path:
+        return False
+    for _ in range(3):  # a server may decode what another one has decoded
+        if ".." in re.split(r"[/\\]", path):
+            return True
+        path = unquote(path)
+    return False
 
 
 def join(base_url: str, path: str, query: str = "") -> str:

@@ -21,7 +21,7 @@ from thoughtline.gateway import headers, transcripts
 from thoughtline.gateway.access import Visitor, without_key
 from thoughtline.gateway.lanes import Lane
 from thoughtline.gateway.proxy import Proxy, Receive, Refusal, Scope, Send, escaped
-from thoughtline.gateway.routes import Route, parse
+from thoughtline.gateway.routes import Route, climbs, parse
 from thoughtline.gateway.transcripts import Create, Transcript
 from thoughtline.gateway.upstreams import Upstream
 from thoughtline.wires.base import Outbound
@@ -61,7 +61,7 @@ class Sockets:
     def _door(self, scope: Scope) -> tuple[Route, Visitor]:
         route = parse("POST", escaped(scope))
         query = scope.get("query_string", b"").decode("latin-1")
-        if route.dialect != "responses":
+        if route.dialect != "responses" or climbs(route.path):
             raise Refusal(404, "only the Responses API is served over a WebSocket", "not_found")
         visitor = self.proxy.door.admit(scope["headers"], query)
         if visitor is None:

@@ -29,6 +29,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     supports_websockets: bool = False
     patience: Patience | None = None
     configured: bool = True  # by the user; False: known to us
+    served: str = ""  # the model as the upstream knows it, where that is not what is asked for
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {self.base_url!r})"  # never the key
@@ -42,6 +43,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     def target(self, *, dialect: str, model: str, account: str) -> Target:
         """Where a request with this model and credential goes, for guards and policies."""
         policy = self.policy or infer(self.base_url)
+        model = self.served or model
         return Target(
             name=self.name,
             policy=lookup(policy, dialect, model),
