@@ -78,6 +78,7 @@ class Exchange:
         self.found = found
         self.terms = terms or Terms()
         self.gap = gap  # why nothing could be looked up, if so
+        self.unfit = ""  # why the body cannot be changed, if it should be
         self.tenant = tenant
         self.store = store
         self.clock = clock
@@ -112,7 +113,8 @@ class Exchange:
             for rewrite in self.terms.rewrites:
                 body = rewrite(body)
         except Unreadable as error:  # a key twice: which one counts is not for us to say
-            body, self.gap = self.request.body, str(error)
+            body = self.request.body
+            self.gap = self.unfit = str(error)
         self.body = body
         self._capture = None
         return self.body

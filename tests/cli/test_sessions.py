@@ -124,6 +124,11 @@ def test_undo_at_the_beginning():
     assert "nothing to take back" in chat(says="/undo\n").stdout
 
 
+@pytest.mark.parametrize("arguments", [["--model", "sim/claude"], ["--provider", "sim/claude"]])
+def test_a_simulated_model_by_the_name_that_the_gateway_knows(arguments):
+    assert "'claude', model='claude-sonnet-4-5'" in run("chat", *arguments, says="Hi\n").stderr
+
+
 def test_a_refusal_is_a_failure():
     result = run("chat", "--provider", "sim:claude", "--model", "nope", says="Hi\n", fails=True)
     assert "(failed: 404: model: nope)" in result.stderr

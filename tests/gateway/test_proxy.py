@@ -15,8 +15,9 @@ from gateways import Notes, running, upstreams
 from thoughtline.gateway.proxy import Options
 from thoughtline.gateway.upstreams import Upstream
 from thoughtline.sessions import Session
-from thoughtline.testing import serving
+from thoughtline.testing import Pace, serving
 
+GEMINI = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 TOOLS = [
     {
         "type": "function",
@@ -398,3 +399,14 @@ def test_a_dead_store_takes_nothing_down(sims):
 
 def test_notes_are_an_observer():
     assert {"replayed", "healed", "ended", "lost"} <= set(dir(Notes))
+
+
+@pytest.mark.slow
+def test_a_json_array_that_grows_is_not_broken_by_keep_alives():
+    """Gemini streams an array unless asked for events; what is no JSON has no place in it."""
+    path = "/u/gemini/v1beta/models/gemini-3-pro-preview:streamGenerateContent"
+    with serving("gemini", pace=Pace(delay=0.15)) as slow:
+        with running(upstreams(slow, "gemini"), options=Options(keepalive=0.05)) as gateway:
+            reply = httpx2.post(gateway.url + path, json=GEMINI, headers=KEY, timeout=30)
+    assert reply.status_code == 200, reply.text
+    assert len(reply.json()) > 1

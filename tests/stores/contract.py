@@ -398,6 +398,14 @@ class Retaining(StoreContract):
         assert await store.purge(untouched_since=1000.0) == 0
         assert await store.purge(untouched_since=1000.1) == 1
 
+    async def test_what_endpoints_taught_does_not_expire(self, store, clock):
+        await store.append(notes("thoughtline:learned", tenant=""))
+        await store.append(notes("talk"))
+        clock.now += 100
+        assert await store.purge(untouched_since=1050.0) == 1
+        assert [s.session for s in await store.sessions()] == ["thoughtline:learned"]
+        assert await store.purge(session="thoughtline:learned") == 1
+
     async def test_a_session_in_use_does_not_expire(self, store, clock):
         await store.append(turn("hit", "t1", names=[A]))
         await store.append(turn("idle", "t2", names=[B]))

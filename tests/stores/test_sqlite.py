@@ -187,7 +187,9 @@ BIG = ("events", "memories", "names", "sessions", "e", "m", "n", "s")
 def test_no_statement_of_the_hot_path_scans_a_table(tmp_path, statement, row, glue):
     db = File(tmp_path / "store.db", timeout=1, synchronous="normal").for_writing()
     text = bulk.widened(statement, row, 8, glue)
-    named = dict.fromkeys(("tenant", "before", "limit", "session", "untouched_since", "number"))
+    named = dict.fromkeys(
+        ("tenant", "before", "limit", "session", "untouched_since", "number", "internal")
+    )
     values = named if re.search(r":\w", text) else [None] * text.count("?")
     plan = [line for *_, line in db.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     db.close()

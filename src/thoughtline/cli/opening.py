@@ -19,13 +19,11 @@ from thoughtline.library.logs import Log, open_log
 from thoughtline.parts import Text
 from thoughtline.sessions import Session
 from thoughtline.settings import load
-from thoughtline.stores.base import Summary
+from thoughtline.stores.base import INTERNAL, Summary
 from thoughtline.wires.base import Wire
 
 T = TypeVar("T")
 Command = Callable[..., Any]
-INTERNAL = "thoughtline:"
-"""How the ids of sessions begin that nobody talked in."""
 _PAGE = 500
 
 

@@ -21,9 +21,9 @@ from thoughtline.events import EndpointLearned, Event, draft
 from thoughtline.guards import Target
 from thoughtline.parts import Carrier, Origin
 from thoughtline.policies import Need, Policy, Scope
-from thoughtline.stores.base import Batch, Store
+from thoughtline.stores.base import INTERNAL, Batch, Store
 
-SESSION = "thoughtline:learned"
+SESSION = f"{INTERNAL}learned"
 TENANT = ""
 ANY = "*"
 """In place of a model: the whole endpoint is like that."""

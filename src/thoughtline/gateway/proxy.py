@@ -197,6 +197,13 @@ class Proxy:
             certain=ready.certain,
             original=request,
         )
+        if exchange.unfit and exchange.restoration.count(Action.DROPPED):
+            raise Refusal(
+                400,
+                f"the body holds a thought that may not go to {upstream.name!r}, and it cannot be "
+                f"taken out ({exchange.unfit}); write each key once",
+                "ambiguous_body",
+            )
         keep_on(exchange)
         self.exchanges.add(exchange)
         return exchange

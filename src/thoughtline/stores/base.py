@@ -18,6 +18,8 @@ from thoughtline.events import Draft, Event, Outcome
 from thoughtline.memories import Memory
 from thoughtline.parts import Thought
 
+INTERNAL = "thoughtline:"
+"""How the ids of sessions begin that nobody talked in, such as what endpoints have taught."""
 CANDIDATES = 32
 """How many memories `find` gives for one name. A short answer ("Done.") is filed under the same
 name again and again; past this many, the older ones would only make a look-up slow."""
@@ -188,7 +190,8 @@ class Store(Protocol):
     ) -> int:
         """Delete whole sessions that match every condition given; returns how many.
 
-        With no condition nothing is deleted. A session stays while a fork refers to it.
+        With no condition nothing is deleted. A session stays while a fork refers to it, and one
+        of our own (`INTERNAL`) does not expire: it is deleted by name or with its tenant only.
         """
 
     async def entries(

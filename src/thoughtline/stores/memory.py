@@ -20,6 +20,7 @@ from thoughtline.stores.base import (
     ANY,
     CANDIDATES,
     EVERYTHING,
+    INTERNAL,
     Batch,
     Chapter,
     Cursor,
@@ -239,6 +240,7 @@ class MemoryStore:
             if session in {None, id}
             and tenant in {None, shelf.tenant}
             and (untouched_since is None or shelf.touched < untouched_since)
+            and not (session is None and tenant is None and id.startswith(INTERNAL))
         }
         count = 0
         while free := {id for id in doomed if not self._referred(id)}:  # forks before origins

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from thoughtline.stores.base import INTERNAL
 from thoughtline.stores.sqlite import rows
 
 CHUNK = 16
@@ -21,6 +22,8 @@ SELECT s.number, s.session, s.tenant FROM sessions AS s JOIN tenants AS t ON t.n
 WHERE (:session IS NULL OR s.session = :session)
   AND (:tenant IS NULL OR t.tenant = :tenant)
   AND (:untouched_since IS NULL OR s.touched < :untouched_since)
+  AND (:session IS NOT NULL OR :tenant IS NOT NULL
+       OR substr(s.session, 1, length(:internal)) <> :internal)
 """
 _LOOK = f"{_MATCHING} AND s.number = :number"
 _REFERRED = """
@@ -44,6 +47,7 @@ class Which(Struct, frozen=True, kw_only=True):
     session: str | None
     tenant: str | None
     untouched_since: float | None
+    internal: str = INTERNAL  # these do not expire
 
 
 def listed(db: sqlite3.Connection, which: Which) -> list[int]:
