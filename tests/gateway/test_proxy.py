@@ -405,7 +405,7 @@ def test_notes_are_an_observer():
 def test_a_json_array_that_grows_is_not_broken_by_keep_alives():
     """Gemini streams an array unless asked for events; what is no JSON has no place in it."""
     path = "/u/gemini/v1beta/models/gemini-3-pro-preview:streamGenerateContent"
-    with serving("gemini", pace=Pace(delay=0.15)) as slow:
+    with serving("gemini", pace=Pace(delay=0.15)) as slow:  # noqa: SIM117
         with running(upstreams(slow, "gemini"), options=Options(keepalive=0.05)) as gateway:
             reply = httpx2.post(gateway.url + path, json=GEMINI, headers=KEY, timeout=30)
     assert reply.status_code == 200, reply.text
