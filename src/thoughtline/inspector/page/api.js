@@ -58,5 +58,7 @@ export const forget = (params) => remove("../api/cache/reasoning", params);
 export const session = (id, params, options) =>
   get(`../api/sessions/${encodeURIComponent(id)}`, params, options);
 
+export const discard = (id) => remove(`../api/sessions/${encodeURIComponent(id)}`);
+
 export const turn = (id, turnId, params, options) =>
   get(`../api/sessions/${encodeURIComponent(id)}/turns/${encodeURIComponent(turnId)}`, params, options);

@@ -32,6 +32,7 @@ function row(message, jump) {
   return h("li.message", { "data-changed": String(Boolean(message.changed)) },
     h("div.message-head", {}, h("span.position", {}, message.position), h("code", {}, message.role),
       h("span.fine", {}, message.changed ? "changed on the way" : "as the client sent it")),
+    message.preview && h("p.preview", {}, message.preview),
     lines.length > 0 && h("div.lines", {}, lines),
     message.ruling && ruling(message.ruling, jump));
 }
@@ -39,6 +40,6 @@ function row(message, jump) {
 function line(kind, sign, side, piece) {
   return h(`div.line.${kind}`, {},
     h("span.sign", { "aria-hidden": "true" }, sign), h("span.unseen", {}, `${side}: `),
-    h("code", {}, piece.carrier), h("span.fine", {}, bytes(piece.bytes ?? 0)),
+    h("code", {}, piece.carrier), piece.bytes !== null && h("span.fine", {}, bytes(piece.bytes)),
     piece.text && prose(piece.text));
 }

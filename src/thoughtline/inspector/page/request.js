@@ -49,7 +49,7 @@ export class RequestPanel {
       h("dl.facts-list", {},
         fact("Turn", h("code", { title: turn.id }, brief(turn.id))), fact("Sent", moment(turn.started)),
         fact("To", [provider, endpoint].filter(Boolean).join(", ")), fact("As", [dialect, model].filter(Boolean).join(", ")),
-        turn.usage && fact("Prompt", `${count(turn.usage.input)} tokens, ${percent(turn.usage.input ? turn.usage.cached / turn.usage.input : null)} from the provider's cache`)),
+        turn.usage?.input && fact("Prompt", `${count(turn.usage.input)} tokens, ${percent((turn.usage.cached ?? 0) / turn.usage.input)} from the provider's cache`)),
       h("ul.tiles.small", { "aria-label": "Thoughts of earlier turns in this request" },
         TILES.map(([name, label]) => h(`li.tile.${name}`, { "data-zero": String(!turn.replay?.[name]) },
           h("strong", {}, count(turn.replay?.[name])), h("span", {}, label)))),

@@ -1,12 +1,13 @@
 // One session: its head line, its branches, its conversation, and the request that is looked at.
 import * as api from "./api.js";
 import { comparison, picker, rival } from "./branches.js";
+import { confirmed } from "./confirm.js";
 import { Conversation } from "./conversation.js";
 import { announce, calmly, h, icon, iconButton, put } from "./dom.js";
 import { ago, brief, count, moment, plural } from "./format.js";
 import { feed } from "./feed.js";
 import { RequestPanel } from "./request.js";
-import { adjust, link } from "./router.js";
+import { adjust, go, link } from "./router.js";
 import { loading, trouble } from "./states.js";
 import { status } from "./status.js";
 import { Tree } from "./tree.js";
@@ -190,7 +191,8 @@ export class SessionPane {
     const many = this.tree.heads().length > 1;
     put(this.head,
       h("div.session-title", {}, this.#back(), h("h1", { title: facts.title }, facts.title || "Untitled"), status(facts.status),
-        iconButton("copy", "Copy the session's id", () => navigator.clipboard?.writeText(this.id).then(() => announce("Copied")))),
+        iconButton("copy", "Copy the session's id", () => navigator.clipboard?.writeText(this.id).then(() => announce("Copied"))),
+        iconButton("bin", "Delete this session", () => this.#delete())),
       h("div.session-facts", {},
         h("span", {}, facts.models.join(", ") || "no model"), h("span", {}, facts.providers.join(", ")),
         h("span", {}, plural(facts.turns, "turn")), h("span", {}, plural(facts.thoughts, "thought")),
@@ -200,6 +202,19 @@ export class SessionPane {
       many && !compared && h("div.session-branches", {},
         picker(this.tree, head, { label: "Branch", id: "pick-branch", choose: (one) => adjust({ head: one, turn: undefined }) }),
         h("a.secondary.small", { href: link(["sessions", this.id, "compare"], { left: head, right: rival(this.tree, head) }) }, icon("compare"), "Compare")));
+  }
+
+  async #delete() {
+    const meant = await confirmed({ title: "Delete this session?", action: "Delete",
+      text: "All its turns and thoughts will be gone for good. A conversation that is under way goes on without its earlier thoughts." });
+    if (!meant) return;
+    try {
+      await api.discard(this.id);
+      announce("Session deleted");
+      go(["sessions"]);
+    } catch (error) {
+      if (!this.problem(error)) put(this.scroller, trouble(error, () => this.load(this.route)));
+    }
   }
 
   // -- keys --------------------------------------------------------------------------------------

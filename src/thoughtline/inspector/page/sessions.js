@@ -25,7 +25,7 @@ export class SessionList {
     this.note = h("div.list-note");
     this.scroller = h("div.list-scroll", { tabindex: "-1" }, this.list, this.note);
     this.count = h("span.fine", { role: "status" });
-    this.element = h("section.list-pane", { "aria-label": "List of sessions" }, this.filters.element, this.scroller,
+    this.element = h("section.list-pane", { "aria-label": "List of sessions" }, h("h1.unseen", {}, "Sessions"), this.filters.element, this.scroller,
       h("footer.list-foot", {}, this.count));
     this.windowed = new Windowed({
       scroller: this.scroller, list: this.list, guess: 64, key: (row) => row.id, render: (row) => this.#row(row),
@@ -33,6 +33,7 @@ export class SessionList {
     });
     this.soon = calmly(700, () => this.#refresh());
     feed.addEventListener("event", this.soon);
+    feed.addEventListener("reset", this.soon);
     feed.addEventListener("live", (this.onlive = ({ detail }) => detail.kind !== "text" && this.soon()));
     this.clock = setInterval(() => this.#ages(), 30000);
   }
@@ -42,6 +43,7 @@ export class SessionList {
     this.soon.cancel();
     this.windowed.end();
     feed.removeEventListener("event", this.soon);
+    feed.removeEventListener("reset", this.soon);
     feed.removeEventListener("live", this.onlive);
   }
 
@@ -74,7 +76,7 @@ export class SessionList {
     this.#fetch({ ...this.#asked, limit: PAGE }, (page) => {
       const fresh = new Set(page.sessions.map((row) => row.id));
       const whole = !page.nextCursor;
-      const bound = page.sessions.at(-1)?.touched ?? -Infinity;
+      const bound = page.sessions.at(-1)?.touched ?? Infinity;
       const rest = whole ? [] : this.#rows.filter((row) => !fresh.has(row.id) && row.touched <= bound);
       const before = new Map(this.#rows.map((row) => [row.id, JSON.stringify(row)]));
       this.#rows = [...page.sessions, ...rest];
@@ -115,7 +117,7 @@ export class SessionList {
   #draw(changed) {
     this.windowed.set(this.#rows, changed);
     const filtered = Object.values(this.#asked).some(Boolean);
-    put(this.note, this.#rows.length ? null : filtered
+    put(this.note, this.#rows.length ? null : this.#cursor ? loading("Searching…") : filtered
       ? empty({ drawn: "search", title: "Nothing matches", text: "No session has all of this.",
         more: [h("button.secondary", { type: "button", onclick: () => go(this.route.path) }, "Clear the search")] })
       : noSessions());

@@ -18,7 +18,7 @@ export function thought(part, { turn, place, shelf }) {
   if (part.duration.state === "open" && part.duration.startedAt) {
     each(label, () => (label.textContent = running(since(part.duration.startedAt))));
   } else {
-    label.textContent = part.duration.state === "open" ? "Thinking" : part.duration.label;
+    label.textContent = part.key === null ? "Signature" : part.duration.state === "open" ? "Thinking" : part.duration.label;
   }
   if (open) unfold(body, part, turn, place, shelf);
   return box;

@@ -62,7 +62,7 @@ function foot(turn, { request, siblings, choose, permalink }) {
 }
 
 function usage(used) {
-  if (!used) return null;
+  if (!used?.input) return null;
   const cached = used.cached && used.input ? `, ${Math.round((used.cached / used.input) * 100)} % cached` : "";
   return h("span", { title: `${count(used.input)} tokens in, ${count(used.cached)} of them cached; ${count(used.output)} out, ${count(used.reasoning)} of them thought` },
     `${short(used.input)} in${cached}`);

@@ -1,0 +1,295 @@
+"""A gateway with its inspector on a loopback port, and a provider whose lines the test speaks.
+
+A test opens a `talk`, has the model think, say and stop, and looks at the page in between: nothing
+waits for a clock. `record` writes finished sessions straight into the log.
+"""
+
+import asyncio
+import io
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import aiohttp
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from thoughtline.events import (
+    AssistantMessage,
+    Outcome,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    TurnEnded,
+    TurnStarted,
+    Usage,
+    UserMessage,
+    draft,
+)
+from thoughtline.gateway.build import build
+from thoughtline.inspector import inspector
+from thoughtline.memories import Memory
+from thoughtline.parts import Call, Carrier, Origin, Result, Text, Thought, Timing
+from thoughtline.replay import Action, Ruling
+from thoughtline.matching import Rung
+from thoughtline.settings import Access, Secret, Settings, Store, Upstream
+from thoughtline.stores.base import Batch
+from thoughtline.stores.memory import MemoryStore
+
+MODEL = "deepseek-v4-pro"
+ORIGIN = Origin(
+    dialect="chat", provider="deepseek", endpoint="https://api.deepseek.com", model=MODEL
+)
+SECOND = 1_000_000_000
+
+
+class Talk:
+    """One request through the gateway; its answer is written by the test, piece by piece."""
+
+    def __init__(self, stage, body, session):
+        self._stage, self._pieces = stage, asyncio.Queue()
+        self._task = stage.do(self._ask(body, session))
+        self.session = self._task.headers["x-thoughtline-session"]
+
+    def _delta(self, **delta):
+        choice = {"index": 0, "delta": delta, "finish_reason": None}
+        return {"id": "c1", "object": "chat.completion.chunk", "model": MODEL, "choices": [choice]}
+
+    async def _ask(self, body, session):
+        self._stage.pending.append(self)
+        hint = {"x-thoughtline-session": session} if session else {}
+        client = await self._stage.client()
+        answer = await client.post(
+            f"{self._stage.url}/v1/chat/completions",
+            json=body,
+            headers={"authorization": "Bearer client-key", **hint},
+        )
+        self._reading = asyncio.ensure_future(answer.read())
+        return answer
+
+    def _put(self, piece):
+        self._stage.call(self._pieces.put_nowait, piece)
+
+    def think(self, text):
+        self._put(self._delta(role="assistant", reasoning_content=text))
+
+    def say(self, text):
+        self._put(self._delta(content=text))
+
+    def stop(self):
+        """The answer is complete, and the client has it."""
+        done = self._delta()
+        done["choices"][0]["finish_reason"] = "stop"
+        done["usage"] = {"prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940}
+        self._put(done)
+        self._put("[DONE]")
+        self._put(None)
+        self._stage.do(asyncio.wait_for(asyncio.shield(self._reading), 20))
+
+    def hang_up(self):
+        """The client goes away in mid-sentence."""
+        self._stage.call(self._reading.cancel)
+        self._stage.call(self._task.close)
+
+    async def stream(self):
+        while (piece := await self._pieces.get()) is not None:
+            data = piece if isinstance(piece, str) else json.dumps(piece)
+            yield f"data: {data}\n\n"
+
+
+class Kept(MemoryStore):
+    """A store that outlives the gateway."""
+
+    async def close(self):
+        pass
+
+
+class Stage:
+    """What a test holds in its hand."""
+
+    def __init__(self, loop, token):
+        self.loop, self.token, self.store = loop, token, Kept()
+        self.pending, self.lines = [], io.StringIO()
+        self.url, self._client, self._provider, self._gateway = "", None, None, None
+
+    async def start(self):
+        """Run the gateway; again, after a stop, where it was."""
+        if self._provider is None:
+            route = Route("/v1/chat/completions", self.answer, methods=["POST"])
+            self._provider = await _served(Starlette(routes=[route]))
+        up = Upstream(
+            name="up", base_url=f"http://127.0.0.1:{self._provider[2]}", policy="deepseek"
+        )
+        settings = Settings(
+            store=Store(url="memory://"),
+            upstreams={"up": up},
+            access=Access(admin_token=Secret(self.token)) if self.token else Access(),
+        )
+        app = build(settings, store=self.store, log=self.lines, env={}, pages=inspector)
+        self._gateway = await _served(app, int(self.url.rpartition(":")[2] or 0))
+        self.url = f"http://127.0.0.1:{self._gateway[2]}"
+
+    async def stop(self):
+        """The gateway goes away."""
+        self._gateway[0].should_exit = True
+        await self._gateway[1]
+
+    async def close(self):
+        if self._client:
+            await self._client.close()
+        await self.stop()
+        self._provider[0].should_exit = True
+        await self._provider[1]
+
+    def do(self, work):
+        """Have the gateway's loop do something, and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+    def call(self, work, *arguments):
+        self.loop.call_soon_threadsafe(work, *arguments)
+
+    async def client(self):
+        self._client = self._client or aiohttp.ClientSession()
+        return self._client
+
+    def talk(self, *said, session=""):
+        """Ask a question after this conversation: person, model, person, …"""
+        roles = ("user", "assistant")
+        messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(said)]
+        return Talk(self, {"model": MODEL, "messages": messages, "stream": True}, session)
+
+    def record(self, session, *turns, tenant="alice"):
+        """Write a session that is over into the log."""
+        self.do(self._record(session, turns, tenant))
+
+    async def _record(self, session, turns, tenant):
+        for turn in turns:
+            memory = Memory(
+                session=session,
+                turn=turn["id"],
+                origin=ORIGIN,
+                at=turn["at"],
+                outline="t" * len(turn["thoughts"]) + "x",
+                thoughts=tuple(turn["thoughts"]),
+                calls=turn["calls"],
+                chars=sum(len(thought.text) for thought in turn["thoughts"]),
+                names=(f"{session}/{turn['id']}".encode(),),
+            )
+            await self.store.append(
+                Batch(session=session, tenant=tenant, drafts=turn["drafts"], memories=(memory,))
+            )
+
+    async def answer(self, request):
+        await request.body()
+        return StreamingResponse(self.pending.pop(0).stream(), media_type="text/event-stream")
+
+
+# -- turns for the log ---------------------------------------------------------------------------
+
+
+def thought(text, seconds, *, id="", sealed=False, aborted=False, start=0):
+    opened = start * SECOND
+    timing = Timing(
+        sent=0,
+        opened=opened,
+        first=opened,
+        last=opened + seconds * SECOND,
+        closed=None if aborted else opened + seconds * SECOND,
+        at=time.time(),
+        aborted=aborted,
+    )
+    raw = json.dumps({"type": "reasoning", "id": id, "encrypted_content": "x" * 3000})
+    return Thought(
+        carrier=Carrier.ITEM if id else Carrier.REASONING_CONTENT,
+        raw=raw if id else json.dumps(text),
+        text="" if sealed else text,
+        id=id,
+        seals=("digest",) if sealed else (),
+        origin=ORIGIN,
+        timing=timing,
+    )
+
+
+def turn(
+    id,
+    asked,
+    *said,
+    parent="",
+    at=None,
+    outcome=Outcome.COMPLETED,
+    reason="",
+    rulings=(),
+    target=ORIGIN,
+    cached=700,
+):
+    """One exchange: thoughts and words, in order. What was asked is a text or a tool's result."""
+    at = time.time() - 60 if at is None else at
+    bodies = [TurnStarted(target=target, replay=tuple(rulings))]
+    heard = ToolResult(result=asked) if isinstance(asked, Result) else None
+    bodies.append(heard or UserMessage(parts=(Text(text=asked),)))
+    for part in said:
+        if isinstance(part, Thought):
+            bodies.append(Reasoning(thought=part))
+        elif isinstance(part, Call):
+            bodies.append(ToolCall(call=part))
+        else:
+            bodies.append(AssistantMessage(parts=(Text(text=part),)))
+    used = Usage(input=1000, output=200, reasoning=150, cached=cached)
+    bodies.append(TurnEnded(outcome=outcome, reason=reason, usage=used))
+    drafts = [draft(bodies[0], id=id, parent=parent, at=at)]
+    drafts += [
+        draft(body, id=f"{id}.{n}", parent=id, at=at + n) for n, body in enumerate(bodies[1:])
+    ]
+    thoughts = [part for part in said if isinstance(part, Thought)]
+    calls = tuple(part.id for part in said if isinstance(part, Call))
+    return {"id": id, "at": at, "drafts": tuple(drafts), "thoughts": thoughts, "calls": calls}
+
+
+def ruling(position, action=Action.RESTORED, *, memory="", reason="", rung=Rung.CHAIN):
+    out = action in (Action.RESTORED, Action.EXACT)
+    return Ruling(
+        turn=position,
+        action=action,
+        reason=reason,
+        rung=rung,
+        memory=memory,
+        thoughts=int(out),
+        left=int(action is Action.DROPPED),
+    )
+
+
+# -- running -------------------------------------------------------------------------------------
+
+
+async def _served(app, port=0):
+    config = uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    task = asyncio.ensure_future(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    return server, task, server.servers[0].sockets[0].getsockname()[1]
+
+
+@contextmanager
+def staged(*, token=""):
+    """A stage for the length of a `with` block."""
+    ready, over, box = threading.Event(), asyncio.Event(), {}
+
+    async def main():
+        stage = box["stage"] = Stage(asyncio.get_running_loop(), token)
+        await stage.start()
+        ready.set()
+        await over.wait()
+        await stage.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield box["stage"]
+    finally:
+        box["stage"].call(over.set)
+        thread.join(20)

@@ -1,0 +1,477 @@
+"""The inspector in a real browser: what a person sees, live, after a reload, and in trouble."""
+
+import json
+import re
+import time
+
+import pytest
+
+from inspector.browsers import NARROW, Tab, browsing, violations
+from inspector.stages import ORIGIN, ruling, staged, thought, turn
+from thoughtline.clock import SystemClock
+from thoughtline.durations import words
+from thoughtline.events import Outcome
+from thoughtline.library.transfers import export_lines, import_lines
+from thoughtline.parts import Call, Result
+from thoughtline.replay import Action
+
+pytestmark = [pytest.mark.slow]
+
+HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script><b>&amp;'
+TOKEN = "an-admin-token"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def stage(browser):
+    with staged() as stage:
+        fill(stage)
+        yield stage
+
+
+@pytest.fixture
+def tab(browser, stage):
+    tab = Tab(browser, stage.url)
+    yield tab
+    tab.close()
+
+
+def fill(stage):
+    stage.record(
+        "builds",
+        turn("b1", "Why does the build fail?", thought("Look at the log.", 23), "Let me look."),
+        turn("b2", "And on arm64?", thought("", 65, id="rs_1", sealed=True), "It is the linker.", parent="b1", rulings=[ruling(1, memory="b1")]),
+        turn("b3", "And on riscv?", thought("Hm.", 5), "The same.", parent="b1", rulings=[ruling(1, Action.DROPPED, reason="foreign model", memory="b1")]),
+    )  # fmt: skip
+    two = thought("First.", 23, id="rs_a"), thought("Second.", 5, id="rs_b", start=23)
+    stage.record("pairs", turn("p1", "Think twice", *two, "Done."))
+    stage.record(
+        "hostile",
+        turn("h1", HOSTILE, thought(HOSTILE, 2), Call(name=HOSTILE, arguments=HOSTILE, id="c1")),
+        turn("h2", Result(content=HOSTILE, call="c1", name=HOSTILE), HOSTILE, parent="h1", reason=HOSTILE, outcome=Outcome.FAILED),
+        tenant=HOSTILE,
+    )  # fmt: skip
+
+
+def labels(page):
+    """What the thoughts on the page are folded to."""
+    return page.locator(".thought-label").all_text_contents()
+
+
+def settled(page, text, **more):
+    """Wait until this can be read."""
+    page.locator("main").get_by_text(text, **more).first.wait_for()
+
+
+def counted(page, selector, count):
+    """Wait until there are so many of them."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector)).to_have_count(count)
+
+
+def number(page):
+    """The number that the running timer shows."""
+    timer = page.locator(".thought[data-state=open] .thought-label")
+    return int(re.search(r"\d+", timer.text_content())[0])
+
+
+# -- durations -----------------------------------------------------------------------------------
+
+
+def test_the_page_and_the_server_say_the_same_words(tab):
+    page = tab.open()
+    numbers = [None, *range(1, 200), 599, 600, 601, 3599, 3600, 86399, 10**6]
+    said = page.evaluate(
+        """async (numbers) => {
+          const { words } = await import("/inspect/clock.js");
+          return numbers.map((n) => [words(n), words(n, { aborted: true })]);
+        }""",
+        numbers,
+    )
+    assert said == [[words(n), words(n, aborted=True)] for n in numbers]
+
+
+def test_a_timer_counts_and_ends_at_the_stored_number(tab, stage):
+    talk = stage.talk("How long does it take?")
+    page = tab.open(f"#/sessions/{talk.session}")
+    settled(page, "Waiting for the model")
+    page.clock.install()
+    talk.think("Let me think.")
+    settled(page, "Thinking for 1 second")
+    page.clock.fast_forward(70_000)
+    settled(page, re.compile(r"Thinking for 1m 1\ds"))
+    talk.say("Not long.")
+    talk.stop()
+    settled(page, "Not long.")
+    stored = api(page, f"/api/sessions/{talk.session}")["turns"][0]
+    assert labels(page) == [words(stored["reasoningDurations"]["part-0"])]
+    page.reload()
+    settled(page, "Not long.")
+    assert labels(page) == [words(stored["reasoningDurations"]["part-0"])]
+
+
+def test_a_reload_in_mid_thought_does_not_begin_anew(tab, stage):
+    talk = stage.talk("Will you forget?")
+    page = tab.open(f"#/sessions/{talk.session}")
+    talk.think("I hope not.")
+    settled(page, re.compile(r"Thinking for [2-9] seconds"))
+    before = number(page)
+    page.reload()
+    settled(page, re.compile(r"Thinking for \d+ second"))
+    assert number(page) >= before
+    talk.say("No.")
+    talk.stop()
+    settled(page, re.compile(r"Thought for \d+ second"))
+
+
+def test_two_thoughts_in_one_message(tab):
+    page = tab.open("#/sessions/pairs")
+    settled(page, "Done.")
+    assert labels(page) == ["Thought for 23 seconds", "Thought for 5 seconds"]
+    assert page.get_by_text("Thought for 28 seconds in all").is_visible()
+    page.locator(".thought-head").nth(1).click()
+    settled(page, "Second.")
+    assert page.get_by_text("First.").count() == 0
+
+
+def test_a_thought_that_was_cut_off_says_so(tab, stage):
+    talk = stage.talk("Are you there?")
+    page = tab.open(f"#/sessions/{talk.session}")
+    talk.think("Well,")
+    settled(page, re.compile("Thinking for"))
+    talk.hang_up()
+    settled(page, "Stopped by the client")
+    assert re.match(r"Stopped thinking", labels(page)[0])
+    page.reload()
+    settled(page, "Stopped by the client")
+    assert re.match(r"Stopped thinking", labels(page)[0])
+
+
+def test_other_ids_change_no_number(tab, stage):
+    async def saved_elsewhere():
+        lines = [line async for line in export_lines(stage.store, "pairs", alone=True)]
+        renamed = [line.replace("pairs", "cloud-7").replace("p1", "msg-9") for line in lines]
+        return await import_lines(stage.store, renamed, tenant="alice", clock=SystemClock())
+
+    page = tab.open("#/sessions/pairs")
+    settled(page, "Done.")
+    before = labels(page)
+    assert stage.do(saved_elsewhere()) == ["cloud-7"]
+    tab.open("#/sessions/cloud-7")
+    settled(page, "Done.")
+    assert labels(page) == before
+    assert page.locator("#turn-msg-9").count() == 1
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def test_a_thought_is_fetched_when_it_is_unfolded(tab, stage):
+    asked = []
+    tab.page.on("request", lambda request: asked.append(request.url))
+    page = tab.open("#/sessions/builds?head=b2")
+    settled(page, "It is the linker.")
+    assert not [url for url in asked if "thoughts=1" in url]
+    page.get_by_role("button", name="Thought for 23 seconds").click()
+    settled(page, "Look at the log.")
+    page.get_by_role("button", name="Thought for 1m 5s").click()
+    settled(page, "Encrypted, 3.1 KB")
+    assert len([url for url in asked if "thoughts=1" in url]) == 2
+
+
+def test_branches_are_switched_and_compared(tab):
+    page = tab.open("#/sessions/builds?head=b2")
+    settled(page, "It is the linker.")
+    assert page.get_by_text("The same.").count() == 0
+    page.get_by_role("button", name="Next branch").click()
+    settled(page, "The same.")
+    assert "head=b3" in page.url
+    assert labels(page) == ["Thought for 23 seconds", "Thought for 5 seconds"]
+    page.reload()
+    settled(page, "The same.")
+    page.get_by_role("link", name="Compare").click()
+    settled(page, "1 turn in common")
+    assert page.get_by_text("It is the linker.").is_visible()
+    assert page.get_by_text("The same.").is_visible()
+
+
+def test_a_branch_that_appears_while_one_looks(tab, stage):
+    first = stage.talk("Tell me a number")
+    first.say("Four.")
+    first.stop()
+    page = tab.open(f"#/sessions/{first.session}")
+    settled(page, "Four.")
+    for asked, answer in (("Why?", "A die said so."), ("Really?", "Yes.")):
+        talk = stage.talk("Tell me a number", "Four.", asked, session=first.session)
+        talk.say(answer)
+        talk.stop()
+        assert talk.session == first.session
+        settled(page, answer)
+    page.get_by_role("group", name="Branch 2 of 2").wait_for()
+
+
+def test_what_a_request_carried(tab):
+    page = tab.open("#/sessions/builds?head=b3&request=b3")
+    panel = page.locator("aside.panel")
+    panel.get_by_text("Dropped", exact=True).wait_for()
+    assert "it was made for another model" in panel.text_content()
+    assert "recognised by the whole conversation before it" in panel.text_content()
+    page.keyboard.press("Escape")
+    panel.wait_for(state="hidden")
+    assert "request" not in page.url
+
+
+def test_hostile_text_is_text(tab):
+    for route in ("#/sessions/hostile?request=h2", "#/sessions?q=onerror"):
+        page = tab.open(route)
+        page.locator(".turn, .session-row").filter(has_text="<script>").first.wait_for()
+        for head in page.locator("main summary, main .thought-head").all():
+            head.click()
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main img, main script, main iframe").count() == 0
+
+
+# -- finding -------------------------------------------------------------------------------------
+
+
+def test_search_and_filters_stand_in_the_address(tab):
+    page = tab.open()
+    page.get_by_role("link", name=re.compile("Why does the build fail")).wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("riscv")
+    page.wait_for_url("**q=riscv**")
+    rows = page.locator(".session-row")
+    counted(page, ".session-row", 1)
+    assert "Why does the build fail" in rows.first.text_content()
+    page.reload()
+    counted(page, ".session-row", 1)
+    assert page.get_by_label("Search sessions").input_value() == "riscv"
+    page.get_by_label("Search sessions").fill("nobody said this")
+    settled(page, "Nothing matches")
+    page.get_by_role("button", name="Clear the search").click()
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_label("status").select_option("failed")
+    counted(page, ".session-row", 1)
+    assert "status=failed" in page.url
+
+
+def test_a_session_appears_while_one_looks(tab, stage):
+    page = tab.open()
+    page.locator(".connection[data-state=live]").wait_for()
+    talk = stage.talk("Here I am")
+    row = page.get_by_role("link", name=re.compile("running.*Here I am"))
+    row.wait_for()
+    talk.say("Welcome.")
+    talk.stop()
+    page.get_by_role("link", name=re.compile("completed.*Here I am")).wait_for()
+
+
+def test_the_keyboard_is_enough(tab):
+    page = tab.open("#/sessions")
+    page.locator(".session-row").first.wait_for()
+    page.keyboard.press("j")
+    first = page.evaluate("document.activeElement.href")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.href") != first
+    page.keyboard.press("k")
+    assert page.evaluate("document.activeElement.href") == first
+    tab.open("#/sessions/builds?head=b2")
+    settled(page, "It is the linker.")
+    page.keyboard.press("l")
+    assert page.evaluate("document.activeElement.id") == "turn-b1"
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.id") == "turn-b2"
+    page.keyboard.press("]")
+    settled(page, "The same.")
+    page.keyboard.press("t")
+    settled(page, "Hm.", exact=True)
+    page.keyboard.press("r")
+    page.locator("aside.panel").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("aside.panel").wait_for(state="hidden")
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keyboard").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("2")
+    page.get_by_role("heading", name="Continuity").wait_for()
+
+
+# -- deleting ------------------------------------------------------------------------------------
+
+
+def test_cache_entries_are_filtered_deleted_and_cleared(browser):
+    with staged() as stage:
+        for n in range(3):
+            call = Call(name="run", arguments="{}", id=f"call_{n}")
+            stage.record(f"s{n}", turn(f"t{n}", "Go", thought(f"Thought {n}.", 3), call))
+        tab = Tab(browser, stage.url)
+        page = tab.open("#/cache")
+        rows = page.locator("tbody tr")
+        settled(page, "call_2")
+        assert rows.count() == 3
+        page.get_by_role("button", name="Show the thought of call_1").click()
+        settled(page, "Thought 1.")
+        page.get_by_role("button", name="Delete call_1").click()
+        page.get_by_role("button", name="Keep").click()
+        assert page.get_by_text("call_1").count() == 1
+        page.get_by_role("button", name="Delete call_1").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.get_by_text("call_1").wait_for(state="detached")
+        page.get_by_label("Tool call id").fill("call_2")
+        counted(page, "tbody tr", 1)
+        assert "toolCallId=call_2" in page.url
+        page.get_by_label("Tool call id").fill("")
+        counted(page, "tbody tr", 2)
+        page.get_by_role("button", name="Clear all").click()
+        page.get_by_role("dialog").get_by_role("button", name="Clear").click()
+        settled(page, "Nothing is remembered")
+        tab.close()
+
+
+def test_a_session_is_deleted(tab, stage):
+    stage.record("doomed", turn("d1", "Forget me", "I will."))
+    page = tab.open("#/sessions/doomed")
+    settled(page, "I will.")
+    page.get_by_role("button", name="Delete this session").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    settled(page, "Choose a session")
+    tab.open("#/sessions/doomed")
+    settled(page, "It is not here")
+
+
+# -- trouble -------------------------------------------------------------------------------------
+
+
+def test_a_token_is_asked_for_and_kept_in_the_tab(browser):
+    with staged(token=TOKEN) as stage:
+        stage.record("mine", turn("m1", "My secret question", "An answer."))
+        tab = Tab(browser, stage.url)
+        page = tab.open("#/sessions/mine")
+        field = page.locator("#token")
+        field.fill("wrong")
+        field.press("Enter")
+        settled(page, "That token was not accepted")
+        assert page.get_by_text("My secret question").count() == 0
+        field.fill(TOKEN)
+        field.press("Enter")
+        settled(page, "An answer.")
+        page.locator(".connection[data-state=live]").wait_for()
+        page.reload()
+        settled(page, "An answer.")
+        tab.close()
+        other = Tab(browser, stage.url)
+        other.open("#/sessions/mine").locator("#token").wait_for()
+        other.close()
+
+
+def test_nothing_yet_says_how_to_begin_and_a_lost_gateway_comes_back(browser):
+    with staged() as stage:
+        tab = Tab(browser, stage.url)
+        page = tab.open()
+        settled(page, "No sessions yet")
+        assert f"OPENAI_BASE_URL={stage.url}/v1" in page.locator("main").text_content()
+        page.locator(".connection[data-state=live]").wait_for()
+        stage.do(stage.stop())
+        page.locator(".connection[data-state=waiting]").wait_for()
+        page.evaluate("location.hash = '#/continuity'")
+        settled(page, "The gateway does not answer")
+        stage.do(stage.start())
+        page.locator(".connection[data-state=live]").wait_for()
+        settled(page, "Nothing in this time")
+        tab.close()
+
+
+# -- size ----------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_sessions_and_two_thousand_turns(browser):
+    with staged() as stage:
+        now = time.time()
+        stage.do(many_sessions(stage, 10_000, now))
+        stage.record("long", *long_session(2_000, now))
+        tab = Tab(browser, stage.url)
+        page = tab.open()
+        most = 0
+        page.locator(".session-row").first.wait_for()
+        for _ in range(200):
+            most = max(most, page.evaluate("document.querySelectorAll('*').length"))
+            if page.locator(".list-foot").text_content() == "10,001 sessions":
+                break
+            page.evaluate(SCROLL, ".list-scroll")
+        assert page.locator(".list-foot").text_content() == "10,001 sessions"
+        assert most < 1500
+        tab.open("#/sessions/long")
+        settled(page, "Answer 1999")
+        assert page.locator("article.turn").count() < 40
+        tab.open("#/sessions/long?turn=l1000")
+        page.locator("#turn-l1000:focus").wait_for()
+        assert page.locator("#turn-l1000").is_visible()
+        assert page.locator("article.turn").count() < 40
+        assert page.evaluate("document.querySelectorAll('*').length") < 3500
+        tab.close()
+
+
+SCROLL = """async (name) => {
+  const scroller = document.querySelector(name);
+  scroller.scrollTop = scroller.scrollHeight;
+  await new Promise((done) => setTimeout(done, 20));
+}"""
+
+
+async def many_sessions(stage, count, now):
+    for n in range(count):
+        made = turn(f"t{n}", f"Question {n}", "Answer.", at=now - count + n)
+        await stage._record(f"s{n}", [made], "alice")
+
+
+def long_session(count, now):
+    for n in range(count):
+        said = thought("Hm.", 2), f"Answer {n}: " + "word " * (n % 90)
+        yield turn(f"l{n}", f"Question {n}", *said, parent=f"l{n - 1}" if n else "", at=now - count + n)
+
+
+# -- everybody -----------------------------------------------------------------------------------
+
+VIEWS = {
+    "list": "#/sessions",
+    "session": "#/sessions/builds?head=b2",
+    "request": "#/sessions/builds?head=b2&request=b2",
+    "compare": "#/sessions/builds/compare?left=b2&right=b3",
+    "continuity": "#/continuity",
+    "cache": "#/cache",
+}
+LOOKS = {"light": {}, "dark": {"scheme": "dark"}, "narrow": {"size": NARROW}}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_no_barriers(browser, stage, look):
+    tab = Tab(browser, stage.url, **LOOKS[look])
+    found = {}
+    for name, route in VIEWS.items():
+        page = tab.open(route)
+        page.locator(".connection[data-state=live]").wait_for()
+        counted(page, ".loading", 0)
+        found[name] = violations(page)
+        wider = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert not wider, f"{name} scrolls sideways"
+    assert found == dict.fromkeys(VIEWS, [])
+    tab.close()
+
+
+def test_nothing_is_written_as_markup():
+    from thoughtline.inspector.static import Static
+
+    for file in Static()._folder.iterdir():
+        text = file.read_text("utf-8")
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+            assert word not in text.replace("there is no innerHTML", ""), (file.name, word)
+
+
+def api(page, path):
+    return json.loads(page.evaluate("async (path) => (await fetch(path)).text()", path))
