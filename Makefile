@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= auto
 CLIENTS := $(VENV)/.clients
+BROWSER := $(VENV)/.browser tests/inspector/npm/node_modules/.installed
 LITELLM := .venv-litellm/.installed
 NPM := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/*/package.json))
 PYTEST_ARGS ?=
@@ -49,7 +50,7 @@ run: $(STAMP) ## set up, play the demo, then run the gateway until Ctrl-C
 	$(say) "thoughtline serve"
 	@exec $(BIN)/thoughtline serve
 
-test: lint $(CLIENTS) ## set up, then every check and every test
+test: lint $(CLIENTS) $(BROWSER) ## set up, then every check and every test
 	$(say) "pytest"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
@@ -84,6 +85,18 @@ $(CLIENTS): $(STAMP)
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --group clients; \
 	fi
 	@touch $@
+
+# For the tests of the inspector's page. Where it cannot be had, they are skipped and say so.
+$(VENV)/.browser: $(STAMP)
+	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then touch $@; \
+	elif command -v apt-get && test "$$(id -u)" = 0; then \
+	  printf '\033[1m==>\033[0m %s\n' "installing Chromium"; \
+	  { apt-get install -y -qq --no-install-recommends chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }; } >/dev/null 2>&1 \
+	    && touch $@ || echo "Chromium could not be installed, so the tests of the inspector's page are left out."; \
+	else \
+	  echo "There is no Chromium here, so the tests of the inspector's page are left out."; \
+	  echo "Install it (Debian: sudo apt-get install chromium) and run this again."; \
+	fi 2>/dev/null
 
 # It cannot live beside the others: it wants an older version of one of them.
 $(LITELLM): $(STAMP)

@@ -83,7 +83,9 @@ def violations(page):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: `make clients` does that")
     page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("async () => (await axe.run(document)).violations")
+    found = page.evaluate(
+        "async () => (await axe.run(document, { resultTypes: ['violations'] })).violations"
+    )
     return [
         (one["id"], one["help"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found
     ]

@@ -31,10 +31,10 @@ from thoughtline.events import (
 )
 from thoughtline.gateway.build import build
 from thoughtline.inspector import inspector
+from thoughtline.matching import Rung
 from thoughtline.memories import Memory
 from thoughtline.parts import Call, Carrier, Origin, Result, Text, Thought, Timing
 from thoughtline.replay import Action, Ruling
-from thoughtline.matching import Rung
 from thoughtline.settings import Access, Secret, Settings, Store, Upstream
 from thoughtline.stores.base import Batch
 from thoughtline.stores.memory import MemoryStore

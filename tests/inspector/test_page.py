@@ -7,7 +7,7 @@ import time
 import pytest
 
 from inspector.browsers import NARROW, Tab, browsing, violations
-from inspector.stages import ORIGIN, ruling, staged, thought, turn
+from inspector.stages import ruling, staged, thought, turn
 from thoughtline.clock import SystemClock
 from thoughtline.durations import words
 from thoughtline.events import Outcome
@@ -319,6 +319,7 @@ def test_cache_entries_are_filtered_deleted_and_cleared(browser):
         settled(page, "Thought 1.")
         page.get_by_role("button", name="Delete call_1").click()
         page.get_by_role("button", name="Keep").click()
+        page.get_by_role("dialog").wait_for(state="detached")
         assert page.get_by_text("call_1").count() == 1
         page.get_by_role("button", name="Delete call_1").click()
         page.get_by_role("dialog").get_by_role("button", name="Delete").click()
@@ -433,7 +434,9 @@ async def many_sessions(stage, count, now):
 def long_session(count, now):
     for n in range(count):
         said = thought("Hm.", 2), f"Answer {n}: " + "word " * (n % 90)
-        yield turn(f"l{n}", f"Question {n}", *said, parent=f"l{n - 1}" if n else "", at=now - count + n)
+        yield turn(
+            f"l{n}", f"Question {n}", *said, parent=f"l{n - 1}" if n else "", at=now - count + n
+        )
 
 
 # -- everybody -----------------------------------------------------------------------------------
@@ -446,21 +449,26 @@ VIEWS = {
     "continuity": "#/continuity",
     "cache": "#/cache",
 }
-LOOKS = {"light": {}, "dark": {"scheme": "dark"}, "narrow": {"size": NARROW}}
+LOOKS = {
+    "light": ({}, VIEWS),
+    "dark": ({"scheme": "dark"}, ("request", "continuity")),
+    "narrow": ({"size": NARROW}, ("list", "request", "cache")),
+}
 
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_no_barriers(browser, stage, look):
-    tab = Tab(browser, stage.url, **LOOKS[look])
+    how, views = LOOKS[look]
+    tab = Tab(browser, stage.url, **how)
     found = {}
-    for name, route in VIEWS.items():
-        page = tab.open(route)
+    for name in views:
+        page = tab.open(VIEWS[name])
         page.locator(".connection[data-state=live]").wait_for()
         counted(page, ".loading", 0)
         found[name] = violations(page)
         wider = page.evaluate("document.documentElement.scrollWidth > innerWidth")
         assert not wider, f"{name} scrolls sideways"
-    assert found == dict.fromkeys(VIEWS, [])
+    assert found == {name: [] for name in views}
     tab.close()
 
 

@@ -60,7 +60,7 @@ function tools() {
   };
   feed.addEventListener("state", ({ detail }) => {
     say();
-    if (detail.state === "live" && detail.before !== "connecting") view?.reload();
+    if (detail.state === "live") view?.reload(); // what happened before is not told again
   });
   say();
   put(document.getElementById("tools"), state, iconButton("help", "Keyboard shortcuts (?)", help), themeSwitch());

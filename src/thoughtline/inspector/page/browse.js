@@ -48,7 +48,7 @@ export class Browse {
   /** After a pause or a lost connection: what was shown may be old. */
   reload() {
     this.list.soon();
-    this.#pane?.facts ? this.#pane.soon() : this.#pane?.load(this.route);
+    this.#pane?.resume();
   }
 
   end() {

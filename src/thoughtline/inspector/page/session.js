@@ -43,6 +43,7 @@ export class SessionPane {
 
   async load(route) {
     this.route = route;
+    this.loading = true;
     put(this.scroller, loading());
     try {
       for (let after; after !== null && !this.ended; ) {
@@ -51,10 +52,17 @@ export class SessionPane {
         after = page.nextAfter ?? null;
         if (after) put(this.scroller, loading(`Loading turn ${count(this.tree.turns.size)} of ${count(page.session.turns)}…`));
       }
-      if (!this.ended) this.update(route, { first: true });
+      if (!this.ended) this.update(this.route, { first: true });
     } catch (error) {
       if (!this.ended) this.#fail(error);
     }
+    this.loading = false;
+  }
+
+  /** The feed is there, again or for the first time: what happened before it is not told. */
+  resume() {
+    if (this.facts || this.loading) this.soon();
+    else this.load(this.route);
   }
 
   #fail(error) {
@@ -74,7 +82,9 @@ export class SessionPane {
 
   /** Fetch what has changed, and only that. */
   async #refresh() {
-    if (this.ended || !this.facts) return;
+    if (this.ended) return;
+    if (this.loading) return this.soon();
+    if (!this.facts) return;
     const dirty = [...this.dirty];
     this.dirty.clear();
     const known = [...this.tree.turns.keys()];
