@@ -8,7 +8,7 @@ JOBS ?= auto
 CLIENTS := $(VENV)/.clients
 BROWSER := $(VENV)/.browser tests/inspector/npm/node_modules/.installed
 LITELLM := .venv-litellm/.installed
-NPM := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/*/package.json))
+NPM := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/*/package.json examples/*/package.json))
 PYTEST_ARGS ?=
 
 say = @printf '\033[1m==>\033[0m %s\n'
@@ -75,7 +75,7 @@ docs: $(STAMP) ## bring the reference up to date with the code
 
 clients: $(CLIENTS) $(LITELLM) $(NPM) ## install all real clients, then let each of them talk in every way
 	$(say) "pytest with every client"
-	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/fronts $(PYTEST_ARGS)
+	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/fronts tests/examples $(PYTEST_ARGS)
 
 $(CLIENTS): $(STAMP)
 	$(say) "installing the SDKs that tests drive (another minute)"
@@ -124,5 +124,5 @@ bench: $(STAMP) ## set up, then measure
 	@$(BIN)/python -m benchmarks
 
 clean: ## remove .venv, caches and builds
-	@rm -rf $(VENV) .venv-litellm tests/*/*/node_modules build dist htmlcov .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .venv-litellm tests/*/*/node_modules examples/*/node_modules examples/*/dist build dist htmlcov .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
