@@ -1,0 +1,356 @@
+"""The live feed: what is written, what runs, and how somebody comes back to it."""
+
+import asyncio
+import contextlib
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from built import Built
+from inspector.worlds import Session, thought
+from rooms import Answer
+from thoughtline.clock import SystemClock
+from thoughtline.gateway.build import Rooms
+from thoughtline.inspector import feeds
+from thoughtline.inspector.api import Api
+from thoughtline.stores.memory import MemoryStore
+from thoughtline.stores.sqlite import SqliteStore
+
+QUICK = 0.01
+
+
+class Spoken(Answer):
+    """An answer that a test speaks, piece by piece."""
+
+    def __init__(self):
+        super().__init__(headers={"content-type": "text/event-stream"})
+        self.pieces = asyncio.Queue()
+
+    async def chunks(self):
+        while (piece := await self.pieces.get()) is not None:
+            yield piece
+
+    def say(self, *, end=False, **delta):
+        choice = {"index": 0, "delta": delta, "finish_reason": "stop" if end else None}
+        chunk = {"id": "c", "model": "deepseek-v4-pro", "choices": [choice]}
+        self.pieces.put_nowait(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+
+    def done(self):
+        self.say(end=True)
+        self.pieces.put_nowait(b"data: [DONE]\n\n")
+        self.pieces.put_nowait(None)
+
+
+class Stage:
+    """A gateway whose provider is the test, and the inspector's API over it."""
+
+    def __init__(self, store=None):
+        self.answers = []
+        self.built = Built(store=store, wire=self, pages=None)
+        self.store = self.built.store
+        self.rooms = Rooms(
+            proxy=self.built.proxy,
+            store=self.store,
+            telemetry=self.built.telemetry,
+            clock=SystemClock(),
+        )
+        self.api = Api(self.rooms)
+        self.hub = self.api.hub
+        self.hub._every = QUICK
+
+    @asynccontextmanager
+    async def send(self, request):
+        self.answers.append(Spoken())
+        yield self.answers[-1]
+
+    async def close(self):
+        pass
+
+    @asynccontextmanager
+    async def talk(self, said="hello"):
+        """A request on its way, and its answer, to be spoken."""
+        body = {
+            "model": "deepseek-v4-pro",
+            "stream": True,
+            "messages": [{"role": "user", "content": said}],
+        }
+        before = len(self.answers)
+        path = "/v1/chat/completions"
+        asked = asyncio.ensure_future(self.built.rooms().post(path, body))
+        async with asyncio.timeout(10):
+            while len(self.answers) == before:
+                await asyncio.sleep(0)
+        try:
+            yield self.answers[-1]
+        finally:
+            asked.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asked
+
+    @asynccontextmanager
+    async def feed(self, session=None, after=None, **more):
+        body = self.hub.follow(session, after, **more)
+        try:
+            yield Heard(body)
+        finally:
+            await body.aclose()
+
+
+class Heard:
+    """What a client of a feed hears."""
+
+    def __init__(self, body):
+        self.body, self.waiting, self.last = body, [], None
+
+    async def next(self):
+        """Name and data of the next message."""
+        async with asyncio.timeout(10):
+            while not self.waiting:
+                piece = (await anext(self.body)).decode()
+                self.waiting += [text for text in piece.split("\n\n") if text]
+        lines = self.waiting.pop(0).splitlines()
+        fields = dict(line.split(": ", 1) for line in lines)
+        self.last = fields.get("id", self.last)
+        return fields.get("event"), json.loads(fields.get("data", "null"))
+
+    async def until(self, kind):
+        """All messages up to one of this kind (of a `live` one) or name."""
+        heard = []
+        while True:
+            name, data = await self.next()
+            heard.append((name, data))
+            if kind in (name, (data or {}).get("kind")):
+                return heard
+
+
+@asynccontextmanager
+async def listening(feed):
+    """From here on it hears everything."""
+    await feed.next()
+    yield
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def stage(request, tmp_path):
+    store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "a.db")
+    made = Stage(store)
+    yield made
+    made.hub.close()
+    await made.store.close()
+
+
+async def test_what_is_written_is_told(stage):
+    async with stage.feed() as feed:
+        assert (await feed.next())[0] == "hello"
+        await Session(stage.store, "s").turn("Hi", thought(), "Hello")
+        heard = [await feed.next() for _ in range(5)]
+    assert [data["type"] for _, data in heard] == [
+        "turn_started",
+        "user_message",
+        "reasoning",
+        "assistant_message",
+        "turn_ended",
+    ]
+    assert {name for name, _ in heard} == {"event"}
+    assert {data["session"] for _, data in heard} == {"s"}
+    assert {data["turn"] for _, data in heard} == {"s-t1"}
+    assert [data["seq"] for _, data in heard] == [0, 1, 2, 3, 4]
+
+
+async def test_nothing_that_was_said_or_thought_is_in_it(stage):
+    async with stage.feed() as feed, stage.talk("said-canary") as answer:
+        await feed.next()
+        answer.say(reasoning_content="thought-canary")
+        answer.say(content="answer-canary")
+        answer.done()
+        assert "canary" not in json.dumps(await feed.until("turn_closed"))
+
+
+async def test_somebody_comes_back_to_all_sessions(stage):
+    one, two = Session(stage.store, "one"), Session(stage.store, "two")
+    async with stage.feed() as feed:
+        await feed.next()
+        await one.turn("Hi", "Hello")
+        for _ in range(4):
+            await feed.next()
+        seen = feed.last
+    await two.turn("Hi", "Hello")
+    await one.turn("Again", "Hello")
+    async with stage.feed(after=int(seen)) as feed:
+        assert (await feed.next())[0] == "hello"
+        heard = [await feed.next() for _ in range(8)]
+        assert [(d["session"], d["seq"]) for _, d in heard] == [
+            *(("two", n) for n in range(4)),
+            *(("one", n) for n in range(4, 8)),
+        ]
+
+
+async def test_somebody_comes_back_to_one_session(stage):
+    one, two = Session(stage.store, "one"), Session(stage.store, "two")
+    await one.turn("Hi", "Hello")
+    async with stage.feed("one", after=1) as feed:
+        assert (await feed.next())[0] == "hello"
+        assert [(await feed.next())[1]["seq"] for _ in range(2)] == [2, 3]
+        assert feed.last == "3"
+        await two.turn("Hi", "Hello")
+        await one.turn("Again", "Hello")
+        heard = [(await feed.next())[1] for _ in range(4)]
+        assert [(d["session"], d["seq"]) for d in heard] == [("one", n) for n in range(4, 8)]
+
+
+async def test_an_id_of_another_life_means_to_look_anew(stage):
+    await Session(stage.store, "s").turn("Hi", "Hello")
+    async with stage.feed(after=1_000_000) as feed:
+        assert [name for name, _ in await feed.until("reset")] == ["hello", "reset"]
+        where = int(feed.last)
+    async with stage.feed(after=where) as feed:
+        await feed.next()
+        await Session(stage.store, "t").turn("Hi", "Hello")
+        assert (await feed.next())[1]["session"] == "t"
+
+
+async def test_who_was_away_for_too_long_looks_anew(stage, monkeypatch):
+    monkeypatch.setattr(feeds, "BACK", 100)
+    session = Session(stage.store, "s")
+    await session.turn("Hi", "Hello")
+    for _ in range(200):
+        await session.turn("Hi", "Hello")
+    async with stage.feed(after=1) as feed:
+        heard = [name for name, _ in await feed.until("reset")]
+    assert len(heard) < 700
+
+
+# -- what runs -----------------------------------------------------------------------------------
+
+
+async def test_a_turn_while_it_runs(stage):
+    async with stage.feed() as feed:
+        await feed.next()
+        async with stage.talk() as answer:
+            (opened,) = await feed.until("turn_opened")
+            answer.say(reasoning_content="Let me see")
+            thinking = (await feed.until("thought_opened"))[-1][1]
+            answer.say(content="Well.")
+            closed = (await feed.until("thought_closed"))[-1][1]
+            text = (await feed.until("text"))[-1][1]
+            answer.done()
+            heard = await feed.until("turn_closed")
+    assert opened[1]["thoughts"] == []
+    assert (thinking["key"], thinking["turn"]) == ("part-0", opened[1]["turn"])
+    (shown,) = thinking["thoughts"]
+    assert (shown["state"], shown["seconds"]) == ("open", None)
+    assert thinking["startedAt"] == shown["startedAt"] <= thinking["now"]
+    assert closed["thoughts"][0]["state"] == "complete"
+    assert closed["startedAt"] == thinking["startedAt"]
+    assert text["spoke"] is True
+    types = [data["type"] for name, data in heard if name == "event"]
+    assert types[-1] == "turn_ended"  # it is written before it is gone
+    turn = (await stage.api._reading.store.read(opened[1]["session"]))[0]
+    assert turn.id == opened[1]["turn"]
+
+
+async def test_a_refresh_in_mid_thought_shows_the_same_start(stage):
+    from starlette.requests import Request
+
+    async def session(id):
+        scope = {"type": "http", "method": "GET", "query_string": b"", "headers": []}
+        answer = await stage.api.session(Request({**scope, "path_params": {"id": id}}))
+        return json.loads(answer.body)
+
+    async with stage.feed() as feed, listening(feed), stage.talk("A question") as answer:
+        answer.say(reasoning_content="Let me see")
+        live = (await feed.until("thought_opened"))[-1][1]
+        page = await session(live["session"])
+        (turn,) = page["turns"]
+        assert (turn["running"], turn["outcome"], turn["ended"]) == (True, None, None)
+        assert (page["session"]["status"], page["session"]["title"]) == ("running", "A question")
+        assert page["heads"] == [turn["id"]]
+        shown = turn["output"][0]["duration"]
+        assert (shown["state"], shown["startedAt"]) == ("open", live["startedAt"])
+        assert turn["output"][0]["text"] is None
+        assert turn["thinking"] == {"seconds": None, "label": "Thinking"}
+        async with stage.feed(live["session"]) as again:  # another page opens meanwhile
+            told = (await again.until("turn_opened"))[-1][1]
+            assert told["thoughts"][0]["startedAt"] == live["startedAt"]
+        answer.say(content="So.")
+        answer.done()
+        await feed.until("turn_closed")
+        (stored,) = (await session(live["session"]))["turns"]
+    made = stored["output"][0]["duration"]
+    assert (stored["running"], made["state"]) == (False, "complete")
+    assert made["startedAt"] == live["startedAt"]
+    assert stored["reasoningDurations"] == {"part-0": made["seconds"]}
+
+
+async def test_a_client_that_leaves_ends_its_turn(stage):
+    async with stage.feed() as feed:
+        await feed.next()
+        async with stage.talk() as answer:
+            answer.say(reasoning_content="Let me see")
+            await feed.until("thought_opened")
+            answer.pieces.put_nowait(None)  # the provider breaks off
+            heard = await feed.until("turn_closed")
+    assert "turn_ended" in [data.get("type") for _, data in heard]
+
+
+# -- who looks -----------------------------------------------------------------------------------
+
+
+async def test_with_nobody_looking_nothing_runs(stage):
+    assert stage.hub._task is None
+    async with stage.feed() as feed:
+        await feed.next()
+        task = stage.hub._task
+        async with stage.feed() as other:
+            await other.next()
+            assert stage.hub._task is task
+            assert stage.hub.open == 2
+    async with asyncio.timeout(10):
+        await task
+    assert stage.hub.open == 0
+    async with stage.feed() as feed:  # and again
+        await feed.next()
+        await Session(stage.store, "s").turn("Hi", "Hello")
+        assert (await feed.next())[0] == "event"
+
+
+async def test_silence_is_broken_by_a_comment(stage):
+    async with stage.feed(silence=QUICK) as feed:
+        await feed.next()
+        assert await anext(feed.body) == b": still here\n\n"
+
+
+async def test_the_end_ends_all_feeds(stage):
+    async with stage.feed() as one, stage.feed("s") as two:
+        await one.next()
+        await two.next()
+        stage.hub.close()
+        for feed in (one, two):
+            with pytest.raises(StopAsyncIteration):
+                await feed.next()
+    async with stage.feed() as late:
+        await late.next()
+        with pytest.raises(StopAsyncIteration):
+            await late.next()
+
+
+async def test_who_does_not_keep_up_is_let_go(stage, monkeypatch):
+    monkeypatch.setattr(feeds, "ROOM", 20)
+    async with stage.feed() as slow, stage.feed() as quick:
+        await slow.next()
+        await quick.next()
+        session = Session(stage.store, "s")
+        for _ in range(8):
+            await session.turn("Hi", "Hello")
+            for _ in range(4):
+                await quick.next()
+        heard = 0
+        with contextlib.suppress(StopAsyncIteration):
+            while heard < 32:
+                await slow.next()
+                heard += 1
+        assert 20 <= heard < 32
+        async with stage.feed(after=int(slow.last)) as again:
+            await again.next()
+            assert (await again.next())[1]["seq"] > 0
