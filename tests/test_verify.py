@@ -1,6 +1,7 @@
 """`thoughtline verify`: policy rows against simulators that agree with them, and some that do not."""
 
 import json
+import os
 import tomllib
 
 import pytest
@@ -8,10 +9,15 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from rooms import ScriptedWire, SimWire
+from thoughtline.cli import simulated
 from thoughtline.cli.conversation import FIELDS, POLICIES
+from thoughtline.cli.doctor import doctor
+from thoughtline.cli.talking import sim_provider
 from thoughtline.cli.verify import verify as command
 from thoughtline.clock import SystemClock
+from thoughtline.errors import SettingsError
 from thoughtline.library.providers import Provider, endpoint
+from thoughtline.settings import load
 from thoughtline.testing import serving, simulator
 from thoughtline.testing.sims.chat import ChatSimulator
 from thoughtline.testing.sims.chat_checks import all_turns, call_turns
@@ -295,13 +301,61 @@ def test_the_command_writes_what_differs(tmp_path):
     assert result.exit_code == 1, result.output
     told = json.loads(result.stdout)
     assert told["differs"] and told["override"]["scope"] == "loop"
-    (made,) = tomllib.loads(file.read_text("utf-8"))["policies"].values()
-    assert made == {"dialect": "chat", "models": ["deepseek-reasoner"], **told["override"]}
+    (made,) = tomllib.loads(file.read_text("utf-8"))["policies"]
+    where = {"policy": "deepseek", "endpoint": "sim://deepseek-v3.2", "dialect": "chat"}
+    assert made == {**where, "models": ["deepseek-reasoner"], **told["override"]}
+
+
+def test_what_was_written_is_what_settings_doctor_and_library_go_by(tmp_path, monkeypatch):
+    """From a provider that deviates to the gateway and a chat that know it, and back again."""
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert run("--upstream", "sim:deepseek-v3.2", "--write").exit_code == 1
+    assert run("--upstream", "sim:kimi", "--write").exit_code == 0  # beside the other one
+    assert run("--upstream", "sim:deepseek-v3.2", "--write").exit_code == 1  # in its own place
+    settings = load({}, os.environ, tmp_path)
+    assert [row.policy for row in settings.replay.overrides] == ["kimi", "deepseek"]
+    upstream = simulated.upstream("sim/deepseek-v3.2", settings.replay.overrides)
+    target = upstream.target(dialect="chat", model="", account="a")
+    assert target.policy.scope == "loop"
+    assert (
+        simulated.upstream("sim/deepseek-v3.2")
+        .target(dialect="chat", model="", account="a")
+        .policy.scope
+        != "loop"
+    )
+    other = simulated.upstream("sim/deepseek", settings.replay.overrides)
+    assert other.target(dialect="chat", model="", account="a").policy.scope != "loop"
+    file = settings.replay.policies
+    provider = sim_provider("deepseek-v3.2", None, {})
+    assert endpoint(provider, {}).target.policy.scope != "loop"
+    assert endpoint(replace(provider, overrides=file), {}).target.policy.scope == "loop"
+    told = CliRunner().invoke(doctor, ["--offline"]).output
+    assert f"policies: {file} changes kimi (chat" in told and "deepseek (chat" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[policies]]\npolicy='kimy'\ndialect='chat'", "did you mean 'kimi'?"),
+        ("[[policies]]\npolicy='kimi'", "missing required field `dialect`"),
+        ("[[policies]]\npolicy='kimi'\ndialect='chat'\nneed='never'", "Invalid enum value"),
+        ("[[policies]]\npolicy='kimi'\ndialect='chat'\noff=['x']", "`off` of 'kimi'"),
+        ("what", "not as `thoughtline verify --write` writes it"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path, text, says):
+    (tmp_path / "p.toml").write_text(text)
+    (tmp_path / "thoughtline.toml").write_text("[replay]\npolicies = 'p.toml'")
+    with pytest.raises(SettingsError) as caught:
+        load({}, {}, tmp_path)
+    assert says in str(caught.value) and "replay.policies" in str(caught.value)
 
 
 async def test_a_file_without_differences_says_so():
     text = reports.toml(await verified(simulator("kimi")))
-    assert "Nothing differs" in text and set(tomllib.loads(text)["policies"]) == {"kimi"}
+    assert "Nothing differs" in text and tomllib.loads(text)["policies"][0]["policy"] == "kimi"
 
 
 @pytest.mark.parametrize(

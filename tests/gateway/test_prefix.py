@@ -5,6 +5,8 @@ its memory holds a fraction of the conversation. Every request must begin with t
 one before it, and the provider, which counts cached tokens by equal bytes, must say so.
 """
 
+from itertools import pairwise
+
 import pytest
 
 from rooms import Client, Rooms, SimWire
@@ -68,10 +70,10 @@ async def test_every_request_goes_on_where_the_last_one_ended(name, tmp_path):
     await rooms.store.close()
     bodies = [record.request.body for record in sim.requests]
     assert len(bodies) == TURNS
-    for before, after in zip(bodies, bodies[1:], strict=False):
+    for before, after in pairwise(bodies):
         old, new = history(before, key), history(after, key)
         assert new[: len(old)] == old and len(new) > len(old)
         assert rest(after, key) == rest(before, key)
     assert counts == sorted(counts)
-    assert all(more > less for less, more in zip(counts[1:], counts[2:], strict=False))
+    assert all(more > less for less, more in pairwise(counts[1:]))
     assert all(record.audit.clean for record in sim.requests)

@@ -13,9 +13,10 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from thoughtline.cli.files import reading_tools
-from thoughtline.cli.opening import find_session, opened, store_options
+from thoughtline.cli.opening import find_session, observed, opened, store_options
 from thoughtline.cli.talking import Talk, sim_provider
 from thoughtline.errors import ThoughtlineError
 from thoughtline.library.chats import Chat
@@ -84,6 +85,7 @@ def chat(
     talk = Talk(thoughts=thoughts, as_json=as_json, yes=yes)
     try:
         provider = _provider(name, model, said | {"options": _options(options)})
+        provider = replace(provider, overrides=observed(config))
         wire = SimWire(HttpWire())
         with asyncio.Runner() as runner, _closing(runner, wire, store_url, config) as log:
             setting: dict[str, Any] = {

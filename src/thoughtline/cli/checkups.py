@@ -39,6 +39,7 @@ async def examine(
 ) -> list[Finding]:
     """Look at everything that settings speak of."""
     found = [*_door(settings), await _port(settings, patience), *await _store(settings)]
+    found += _policies(settings)
     wanted = [u for u in settings.upstreams.values() if u.standing != "known"]
     found += [finding for upstream in wanted for finding in _credential(settings, upstream)]
     places = [(f"upstream {u.name}", u.base_url) for u in wanted]
@@ -78,6 +79,18 @@ def _door(settings: Settings) -> Iterator[Finding]:
     if not settings.access.admin_token:
         text = "no `access.admin_token`: the admin pages answer on loopback only"
         yield Finding(about="door", text=text)
+
+
+def _policies(settings: Settings) -> Iterator[Finding]:
+    """Rows that are not as the table has them."""
+    if not settings.replay.policies:
+        return
+    rows = [
+        f"{row.policy} ({row.dialect}, {', '.join(row.models)})"
+        for row in settings.replay.overrides
+    ]
+    text = f"{settings.replay.policies} changes {', '.join(rows) or 'nothing'}"
+    yield Finding(about="policies", level="note" if rows else "ok", text=text)
 
 
 async def _port(settings: Settings, patience: float) -> Finding:

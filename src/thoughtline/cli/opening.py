@@ -56,6 +56,14 @@ def opened(store_url: str | None, config: str | None, *, wire: Wire | None = Non
         raise click.ClickException(f"the store's folder cannot be made: {error}") from error
 
 
+def observed(config: str | None) -> str:
+    """The file with policy rows as they were observed, if there is one."""
+    try:
+        return load({"config": config}, os.environ, Path.cwd()).replay.policies
+    except ThoughtlineError as error:
+        raise click.ClickException(str(error)) from error
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Do it; a problem of ours is a sentence and not a stack trace, and Ctrl-C is no problem."""
     try:

@@ -85,7 +85,7 @@ def application() -> Gateway:
     gateway = build(
         settings,
         wire=simulated.SimWire(HttpWire()),
-        simulated=simulated.upstream,
+        simulated=lambda model: simulated.upstream(model, settings.replay.overrides),
         models=simulated.models(),
         pages=inspector,
     )

@@ -15,6 +15,7 @@ from thoughtline.cli.conversation import POLICIES
 from thoughtline.errors import Unreadable, WireError
 from thoughtline.gateway.routes import parse
 from thoughtline.gateway.upstreams import Upstream
+from thoughtline.policies import Override
 from thoughtline.testing import PROVIDERS, Reply, Request, Simulator, simulator
 from thoughtline.testing.sims.base import json_reply
 from thoughtline.wires.base import Headers, Inbound, Outbound, Wire
@@ -29,7 +30,7 @@ _PATHS = {
 }
 
 
-def upstream(model: str) -> Upstream | None:
+def upstream(model: str, overrides: tuple[Override, ...] = ()) -> Upstream | None:
     """The simulated upstream that a model's name asks for."""
     name, _, rest = model.removeprefix(PREFIX).partition("/")
     if name not in PROVIDERS:
@@ -38,6 +39,7 @@ def upstream(model: str) -> Upstream | None:
         name="sim",
         base_url=f"{SCHEME}://{name}",
         policy=POLICIES.get(name, name),
+        overrides=overrides,
         served=rest or simulator(name).models()[0],
     )
 

@@ -30,6 +30,9 @@ refused, and where that differs from what Thoughtline assumes. Costs a few cents
     thoughtline verify --upstream mine --base-url http://127.0.0.1:8000/v1 --model glm-4.7
     thoughtline verify --upstream sim:kimi
 
+With --write, what differs is kept in your config folder, and `thoughtline serve` and `chat` go by
+it from then on; `thoughtline doctor` mentions it.
+
 Ends with 1 when something differs, with 2 when nothing could be tested.
 """
 
@@ -46,7 +49,11 @@ Ends with 1 when something differs, with 2 when nothing could be tested.
 @click.option("--yes", is_flag=True, help="Do not ask before starting.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON instead of a table.")
 @click.option(
-    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Differences, as TOML."
+    "--write",
+    is_flag=False,
+    flag_value="",
+    metavar="[FILE]",
+    help="Keep what differs where the settings read it, or in a file for `replay.policies`.",
 )
 @click.pass_context
 def verify(
@@ -56,7 +63,7 @@ def verify(
     upstream: str,
     yes: bool,
     as_json: bool,
-    write: Path | None,
+    write: str | None,
     members: tuple[str, ...],
     **said: str,
 ) -> None:
@@ -84,10 +91,28 @@ def verify(
     if report.problem:
         ctx.exit(2)
     if write is not None:
-        from thoughtline.verifying.reports import toml
-
-        write.write_text(toml(report), "utf-8")
+        _write(report, Path(write) if write else _usual())
     ctx.exit(1 if report.differs else 0)
+
+
+def _usual() -> Path:
+    from thoughtline.settings.loading import POLICIES
+    from thoughtline.settings.sources import user_folder
+
+    return user_folder("config", os.environ) / POLICIES
+
+
+def _write(report: "Report", file: Path) -> None:
+    """Beside what is written there about other endpoints and models."""
+    from thoughtline.verifying.reports import toml
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        before = file.read_text("utf-8") if file.exists() else ""
+        file.write_text(toml(report, before), "utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
+    click.echo(f"Written to {file}.", err=True)
 
 
 def _members(pairs: tuple[str, ...]) -> dict[str, Any]:

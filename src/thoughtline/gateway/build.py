@@ -194,6 +194,7 @@ def _directory(settings: Settings, simulated: Simulated | None) -> Directory:
             supports_websockets=upstream.supports_websockets,
             patience=_patience(settings, upstream),
             configured=upstream.standing == "configured",
+            overrides=settings.replay.overrides,
         )
         for name, upstream in settings.upstreams.items()
         if not upstream.base_url.startswith(SIMULATED)

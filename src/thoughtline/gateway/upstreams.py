@@ -12,7 +12,7 @@ from msgspec import Struct
 from thoughtline.gateway.routes import join, unversioned
 from thoughtline.guards import Target
 from thoughtline.parts import Origin
-from thoughtline.policies import infer, lookup
+from thoughtline.policies import Override, infer, lookup, observed
 from thoughtline.wires.base import Patience
 
 
@@ -29,6 +29,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     supports_websockets: bool = False
     patience: Patience | None = None
     configured: bool = True  # by the user; False: known to us
+    overrides: tuple[Override, ...] = ()  # what was observed there, against the policy table
     served: str = ""  # the model as the upstream knows it, where that is not what is asked for
 
     def __repr__(self) -> str:
@@ -44,13 +45,17 @@ class Upstream(Struct, frozen=True, kw_only=True):
         """Where a request with this model and credential goes, for guards and policies."""
         policy = self.policy or infer(self.base_url)
         model = self.served or model
+        endpoint = self.endpoints.get(dialect, self.base_url).rstrip("/")
+        row = lookup(policy, dialect, model)
+        if self.overrides:
+            row = observed(row, self.overrides, name=policy, model=model, endpoint=endpoint)
         return Target(
             name=self.name,
-            policy=lookup(policy, dialect, model),
+            policy=row,
             origin=Origin(
                 dialect=dialect,
                 provider=policy,
-                endpoint=self.endpoints.get(dialect, self.base_url).rstrip("/"),
+                endpoint=endpoint,
                 account=account,
                 model=model,
                 asked=model,

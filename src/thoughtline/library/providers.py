@@ -12,6 +12,7 @@ provider's own words. A key never goes to another host than the one it belongs t
 import difflib
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -22,7 +23,7 @@ from thoughtline.dialects.base import Dialect
 from thoughtline.errors import ThoughtlineError
 from thoughtline.guards import Target
 from thoughtline.parts import Origin
-from thoughtline.policies import infer, lookup, names
+from thoughtline.policies import Policy, infer, lookup, names, observed, parse
 from thoughtline.settings.providers import PROVIDERS
 from thoughtline.settings.providers import Provider as Known
 
@@ -64,6 +65,7 @@ class Provider(_Named, frozen=True, kw_only=True):
     path: str = ""  # instead of the dialect's usual path behind `base_url`
     stateful: bool = False  # Responses: let the server remember, and send only what is new
     websockets: bool = False  # Responses: one connection per chat, and only what is new is sent
+    overrides: str = ""  # a file of `thoughtline verify --write`: rows as they were observed
     retries: int = 2  # after a rate limit or a server's error, before anything was shown
 
     def __repr__(self) -> str:
@@ -107,7 +109,7 @@ def endpoint(provider: Provider, env: Mapping[str, str]) -> Endpoint:
         url=_url(where, spoken, provider, versioned=bool(elsewhere)),
         headers=(*_headers(spoken, credential), *provider.headers.items()),
         target=Target(
-            policy=lookup(policy, spoken, provider.model),
+            policy=_row(provider, policy, spoken, where),
             origin=Origin(
                 dialect=spoken,
                 provider=policy,
@@ -118,6 +120,17 @@ def endpoint(provider: Provider, env: Mapping[str, str]) -> Endpoint:
         ),
         credential=credential,
     )
+
+
+def _row(provider: Provider, name: str, dialect: str, endpoint: str) -> Policy:
+    row = lookup(name, dialect, provider.model)
+    if not provider.overrides:
+        return row
+    try:
+        found = parse(Path(provider.overrides).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ThoughtlineError(f"overrides {provider.overrides!r}: {error}") from error
+    return observed(row, found, name=name, model=provider.model, endpoint=endpoint)
 
 
 def _policy(provider: Provider, known: Known | None, base: str) -> str:

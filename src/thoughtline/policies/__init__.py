@@ -4,11 +4,23 @@ A contract hangs on three things, never on a model's name alone: whose endpoint 
 name, given by the user or inferred from the host), which dialect is spoken there, and the model
 family. `lookup` finds the first row that fits; an unknown endpoint gets the generic one, which
 sends nothing that was not asked for. Adding a provider is adding a row to `table` and a test that
-cites its source. What to do about a provider's refusal is in `remedies`.
+cites its source. What was found to be otherwise at one endpoint is in a file of the user's
+(`overrides`). What to do about a provider's refusal is in `remedies`.
 """
 
 from thoughtline.policies.hosts import infer
+from thoughtline.policies.overrides import Override, observed, parse
 from thoughtline.policies.rows import Need, Policy, Scope
 from thoughtline.policies.table import lookup, names
 
-__all__ = ["Need", "Policy", "Scope", "infer", "lookup", "names"]
+__all__ = [
+    "Need",
+    "Override",
+    "Policy",
+    "Scope",
+    "infer",
+    "lookup",
+    "names",
+    "observed",
+    "parse",
+]

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from thoughtline.errors import SettingsError
+from thoughtline.policies import parse
 from thoughtline.settings import checks, sources, values
 from thoughtline.settings.masks import printable
 from thoughtline.settings.providers import PROVIDERS
@@ -34,6 +35,8 @@ from thoughtline.settings.upstreams import complete
 _REFERENCE = "env:"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DEFAULT = "default"
+POLICIES = "policies.toml"
+"""Where `thoughtline verify --write` writes if it is not told, in the user's config folder."""
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
@@ -65,6 +68,7 @@ def read(flags: Mapping[str, Any], env: Mapping[str, str], cwd: File) -> Loaded:
     tables = {path: where for layer in layers for path, where in layer.tables.items()}
     settings = _build(found, tables)
     settings = replace(settings, store=_placed(settings.store, env, cwd))
+    settings = replace(settings, replay=_observed(settings.replay, found, env, cwd, problems))
     settings = replace(settings, upstreams=complete(settings, found, tables, env))
     origins = {dotted(path): item.source for path, item in found.items()}
     if not problems:
@@ -195,6 +199,31 @@ def _placed(store: Store, env: Mapping[str, str], cwd: File) -> Store:
     if path == store.url or not path or path.startswith(("/", "?")):
         return store
     return replace(store, url=f"sqlite:///{cwd / path}")
+
+
+def _observed(
+    replay: Replay,
+    found: Mapping[Path, Found],
+    env: Mapping[str, str],
+    cwd: File,
+    problems: list[str],
+) -> Replay:
+    """What `thoughtline verify` found to be otherwise than in the policy table."""
+    usual = sources.user_folder("config", env) / POLICIES
+    said = found.get(("replay", "policies"))
+    if not replay.policies and not usual.is_file():
+        return replay
+    file = cwd / replay.policies if replay.policies else usual
+    try:
+        overrides = parse(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        source = said.source if said else str(usual)
+        problems.append(
+            f"{source}: `replay.policies` is {str(file)!r}, which cannot be used: {why}"
+        )
+        return replay
+    return replace(replay, policies=str(file), overrides=overrides)
 
 
 def describe(loaded: Loaded) -> list[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from thoughtline.policies import Override
 from thoughtline.settings.masks import Secret, mask
 
 DERIVED = {"derived": True}
@@ -129,6 +130,14 @@ class Replay(Section, frozen=True, kw_only=True):
     loop_only: Annotated[
         bool, Meta(description="Put back thoughts of the running tool loop only.")
     ] = False
+    policies: Annotated[
+        str,
+        Meta(
+            description="File of `thoughtline verify --write`; "
+            "empty: policies.toml in the config folder."
+        ),
+    ] = ""
+    overrides: Annotated[tuple[Override, ...], Meta(extra=DERIVED)] = ()
 
 
 class Upstream(Section, frozen=True, kw_only=True):

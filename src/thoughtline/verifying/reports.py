@@ -173,11 +173,22 @@ def _binds(policy: Policy, rows: dict[str, Row]) -> dict[str, Any]:
     return {} if more == policy.binds else {"binds": sorted(more)}
 
 
-def toml(report: Report) -> str:
-    """The differing fields as TOML; a file without any says so."""
+_HEAD = "# What `thoughtline verify` saw at "
+
+
+def toml(report: Report, before: str = "") -> str:
+    """The differing fields as TOML, after what another file says of other rows.
+
+    Where nothing differs, it says so.
+    """
+    about = f"{report.endpoint} ({report.dialect}, {report.model})"
+    kept = [_HEAD + part for part in before.split(_HEAD)[1:] if not part.startswith(f"{about},")]
     lines = [
-        f"# What `thoughtline verify` saw at {report.endpoint}, in {report.requests} requests.",
-        f"[policies.{json.dumps(report.policy)}]",
+        *(part.rstrip() + "\n" for part in kept),
+        f"{_HEAD}{about}, in {report.requests} requests.",
+        "[[policies]]",
+        f"policy = {json.dumps(report.policy)}",
+        f"endpoint = {json.dumps(report.endpoint)}",
         f"dialect = {json.dumps(report.dialect)}",
         f"models = [{json.dumps(report.model)}]",
     ]
