@@ -73,7 +73,7 @@ docs: $(STAMP) ## bring the reference up to date with the code
 	$(say) "docs/reference"
 	@$(BIN)/python -m thoughtline.cli.pages docs
 
-clients: $(CLIENTS) $(LITELLM) $(NPM) ## install all real clients, then let each of them talk in every way
+clients: $(CLIENTS) $(LITELLM) $(NPM) $(VENV)/.browser ## install all real clients, then let each of them talk in every way
 	$(say) "pytest with every client"
 	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/fronts tests/examples $(PYTEST_ARGS)
 
@@ -86,15 +86,15 @@ $(CLIENTS): $(STAMP)
 	fi
 	@touch $@
 
-# For the tests of the inspector's page. Where it cannot be had, they are skipped and say so.
+# For the tests of pages. Where it cannot be had, they are skipped and say so.
 $(VENV)/.browser: $(STAMP)
 	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then touch $@; \
 	elif command -v apt-get && test "$$(id -u)" = 0; then \
 	  printf '\033[1m==>\033[0m %s\n' "installing Chromium"; \
 	  { apt-get install -y -qq --no-install-recommends chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }; } >/dev/null 2>&1 \
-	    && touch $@ || echo "Chromium could not be installed, so the tests of the inspector's page are left out."; \
+	    && touch $@ || echo "Chromium could not be installed, so the tests of pages are left out."; \
 	else \
-	  echo "There is no Chromium here, so the tests of the inspector's page are left out."; \
+	  echo "There is no Chromium here, so the tests of pages are left out."; \
 	  echo "Install it (Debian: sudo apt-get install chromium) and run this again."; \
 	fi 2>/dev/null
 

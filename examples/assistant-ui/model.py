@@ -5,6 +5,7 @@ real one rejects, and wants its thoughts back.
 """
 
 import json
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,5 +63,8 @@ def conclude(number: int, divisor: int) -> tuple[Piece, ...]:
 def offline(delay: float) -> Iterator[Provider]:
     """The model as a provider; `delay` is the time between two of its words, in seconds."""
     sim = simulator("deepseek", script=script)
+    log = logging.getLogger("uvicorn.error")
+    level = log.level
     with serving(sim, pace=Pace(delay)) as sims:
+        log.setLevel(level)  # served quietly, which is not meant for the server in front
         yield Provider("deepseek", model=sim.models()[0], base_url=sims.url("deepseek"), key="any")

@@ -3,11 +3,15 @@
 The page in front of it is tested in a real browser (see `test_assistant_ui_browser`).
 """
 
+import asyncio
+import os
+import socket
+import sys
 from contextlib import asynccontextmanager
 
 import httpx2
 
-from example_apps import served
+from example_apps import FOLDER, served
 from ui_chunks import merged, unframed
 
 
@@ -94,6 +98,8 @@ async def test_who_reloads_in_mid_thought_reads_on(monkeypatch):
         history = await page.history()  # the connection is gone, and the model thinks on
         [asked] = history["repository"]["messages"]
         assert history["running"] and asked["message"]["role"] == "user"
+        busy = await page.client.post("/api/chat", json=body)
+        assert busy.status_code == 409 and "busy" in busy.json()["error"]
         example.pace(0.0)
         live = message((await page.client.get("/api/chat/c/stream")).content)
         history = await page.history()
@@ -121,3 +127,41 @@ async def test_a_stop_says_how_long_the_thought_took(monkeypatch):
         stored = answers[live["id"]]["metadata"]
         assert stored["outcome"] == "aborted"
         assert stored["reasoningDurations"] == live["metadata"]["reasoningDurations"]
+
+
+async def test_a_server_that_dies_in_mid_thought_leaves_an_interrupted_answer(
+    monkeypatch, tmp_path
+):
+    store = f"sqlite:///{tmp_path}/log.db"
+    body = {"id": "c", "messages": [said("Is 2027 prime?")]}
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    command = ["-m", "uvicorn", "--app-dir", str(FOLDER), "server:app", "--port", str(port)]
+    settings = {**os.environ, "STORE": store, "PACE": "0.2"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, env=settings, stdout=-3, stderr=-1
+    )
+    try:
+        while b"Uvicorn running" not in (line := await process.stderr.readline()):
+            assert line, "the example did not start"
+        async with (
+            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client,
+            client.stream("POST", "/api/chat", json=body) as stream,
+        ):
+            async for piece in stream.aiter_text():
+                if "reasoning-delta" in piece:
+                    break
+    finally:
+        process.kill()
+        await process.communicate()
+    async with opened(monkeypatch, store=store) as (_, page):
+        answers, parents = await page.answers()
+        [(broken, message)] = answers.items()
+        assert message["metadata"]["outcome"] == "interrupted"
+        assert "reasoningDurations" not in message["metadata"]  # nobody knows
+        again = await page.ask(said("Is 2027 prime?"))
+        answers, parents = await page.answers()
+        assert parents[again["id"]] == parents[broken]
+        after = await page.ask(message, said("Well?"))
+        assert after["metadata"]["reasoningDurations"]

@@ -19,6 +19,7 @@ CHROMIUM = (
     os.environ.get("THOUGHTLINE_CHROMIUM")
     or shutil.which("chromium")
     or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
 )
 FLAGS = [
     "--no-sandbox",
@@ -38,7 +39,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no `chromium` on this machine"),
     pytest.mark.skipif(
         importlib.util.find_spec("playwright") is None,
-        reason="Playwright is not installed: `make clients` does that",
+        reason="the `playwright` package is not installed: `make setup` does that",
     ),
     pytest.mark.skipif(
         not (FOLDER / "node_modules" / "vite").exists(),

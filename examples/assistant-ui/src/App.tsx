@@ -13,7 +13,11 @@ type History = {
   now: number; // the server's clock
 };
 
-const transport = new DefaultChatTransport({ api: "/api/chat" });
+class Transport extends DefaultChatTransport<UIMessage> {
+  readonly resumeStreamIsReplay = true; // the server gives an answer again from its start
+}
+
+const transport = new Transport({ api: "/api/chat" });
 
 export function App() {
   const id = useChatId();
