@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
+from thoughtline.clock import SystemClock
 from thoughtline.events import (
     AssistantMessage,
     Outcome,
@@ -100,6 +101,15 @@ class Talk:
             yield f"data: {data}\n\n"
 
 
+class Calendar(SystemClock):
+    """Time as it is, but for what is written of another day."""
+
+    day = None
+
+    def wall(self):
+        return self.day or super().wall()
+
+
 class Kept(MemoryStore):
     """A store that outlives the gateway."""
 
@@ -111,7 +121,7 @@ class Stage:
     """What a test holds in its hand."""
 
     def __init__(self, loop, token):
-        self.loop, self.token, self.store = loop, token, Kept()
+        self.loop, self.token, self.store = loop, token, Kept(Calendar())
         self.pending, self.lines = [], io.StringIO()
         self.url, self._client, self._provider, self._gateway = "", None, None, None
 
@@ -167,6 +177,7 @@ class Stage:
 
     async def _record(self, session, turns, tenant):
         for turn in turns:
+            self.store._clock.day = turn["at"]
             memory = Memory(
                 session=session,
                 turn=turn["id"],
@@ -181,6 +192,7 @@ class Stage:
             await self.store.append(
                 Batch(session=session, tenant=tenant, drafts=turn["drafts"], memories=(memory,))
             )
+        self.store._clock.day = None
 
     async def answer(self, request):
         await request.body()

@@ -27,10 +27,11 @@ export class Conversation {
 
   /** Show the branch that ends here. `changed` names turns that look different now. */
   show(head, changed = null) {
-    const follow = this.path.length > 0 && this.windowed.atEnd;
+    const last = this.path.at(-1);
+    const follow = last && this.windowed.atEnd;
     this.path = this.tree.path(head);
     this.windowed.set(this.path, (turn) => !changed || changed.has(turn.id));
-    if (follow) this.windowed.toEnd();
+    if (follow && last !== this.path.at(-1)) this.windowed.toEnd();
   }
 
   /** Bring a turn to the top and put the focus on it. */
