@@ -16,10 +16,12 @@ from library_agents import TOOLS, check, provider, talking, wired
 from thoughtline.clock import SystemClock
 from thoughtline.events import Draft, Event, Outcome, SessionForked
 from thoughtline.library import accounts, transfers
+from thoughtline.library.transcripts import left_behind
 from thoughtline.parts import Blob, Result
 from thoughtline.stores.base import Batch
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.testing import FrozenClock, simulator
+from thoughtline.turns import Turn
 
 
 async def lines_of(log, session, **options):
@@ -512,3 +514,20 @@ async def test_time_and_ids_can_be_given():
         answer = await chat.run("Go")
         assert isinstance(log.store, MemoryStore)
         assert {turn.started for turn in answer.turns} == {clock.wall()}
+
+
+def test_what_a_turn_left_behind_is_read_once_however_often_it_is_asked_for():
+    """Each turn rules on all before it: read anew for each request, a session costs the cube."""
+    looked = []
+
+    class Ruled(dict):
+        def get(self, *args):
+            looked.append(args)
+            return super().get(*args)
+
+    turn = Turn(replay=(Ruled(action="dropped", memory="t1", reason="foreign model"),))
+    assert left_behind(turn, {"t1": "key"}) == {"key": "foreign model"}
+    seen = len(looked)
+    assert left_behind(turn, {"t1": "other"}) == {"other": "foreign model"}
+    assert left_behind(turn, {}) == {}
+    assert len(looked) == seen > 0

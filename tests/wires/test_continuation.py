@@ -294,6 +294,7 @@ def seen(item):
     return json.dumps(item, sort_keys=True)
 
 
+@pytest.mark.timeout(3600 if THOROUGH else 180)
 @settings(max_examples=EXAMPLES)
 @given(
     steps(),

@@ -2,10 +2,14 @@
 
 import zlib
 from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
 from typing import Any
 
 from thoughtline.errors import ThoughtlineError
+from thoughtline.gateway import zstd
 
+_ZLIB = ("gzip", "x-gzip", "deflate")
+_zstd = cache(zstd.unpacker)
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
@@ -45,17 +49,31 @@ def _too_large(limit: int) -> str:
     )
 
 
+def known(encoding: str) -> bool:
+    """Whether a body in this content encoding can be unpacked here."""
+    name = encoding.strip().lower()
+    return name in ("", "identity", *_ZLIB) or (name == "zstd" and _zstd() is not None)
+
+
+def encodings() -> str:
+    """The content encodings that can be unpacked here, as a header says them."""
+    return "gzip, deflate, zstd" if _zstd() else "gzip, deflate"
+
+
 def unpack(body: bytes, encoding: str, limit: int) -> bytes | None:
     """The body without its content encoding; None where it cannot be unpacked here."""
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         return body
-    if encoding not in ("gzip", "x-gzip", "deflate"):
+    unzstd = _zstd() if encoding == "zstd" else None
+    if encoding not in _ZLIB and unzstd is None:
         return None
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, by its own header
     try:
-        plain = unpacker.decompress(body, limit + 1)
-    except zlib.error:
+        if unzstd is not None:
+            plain = unzstd(body, limit)
+        else:  # gzip or zlib, by its own header
+            plain = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, limit + 1)
+    except (zlib.error, ValueError):
         return None
     if len(plain) > limit:
         raise TooLarge(_too_large(limit))

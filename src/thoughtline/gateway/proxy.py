@@ -275,6 +275,8 @@ class _Walk:
             body, dict(self.headers).get("content-encoding", ""), options.max_body_bytes
         )
         request = self._read(plain)
+        if plain is None and request is None:
+            self._readable()
         upstream = self.proxy.upstream(self.route, request.model if request else self.route.model)
         self.upstream = upstream.name
         if request is None or self.dialect is None:
@@ -314,6 +316,18 @@ class _Walk:
         except Unreadable:
             return None
         return _with(request, self.route)
+
+    def _readable(self) -> None:
+        """A history that nobody here can unpack would lose its thoughts without a word."""
+        packed = dict(self.headers).get("content-encoding", "")
+        if self.dialect is not None and not bodies.known(packed) and not self._asked("off"):
+            raise Refusal(
+                415,
+                f"the body is packed as {packed!r}, which cannot be read here; send it plain or as "
+                f"{bodies.encodings()} (zstd: install `thoughtline[zstd]`), or do without replay "
+                "(`x-thoughtline-replay: off`)",
+                "unsupported_encoding",
+            )
 
     def _asked(self, word: str) -> bool:
         return dict(self.headers).get("x-thoughtline-replay", "").strip().lower() == word

@@ -143,15 +143,34 @@ def _found(told: Sequence[Turn], path: Path) -> dict[bytes, Sequence[Memory]]:
 
 def left_behind(turn: Turn, chains: Mapping[str, str]) -> dict[str, str]:
     """What a turn's request went out without, as its log says: chain key → why."""
-    left = (Action.DROPPED, Action.ABSENT, Action.PLACEHOLDER)
-    return {
-        chains[ruling["memory"]]: ruling.get("reason", "")
-        for ruling in turn.replay
-        if isinstance(ruling, dict)
-        and ruling.get("action") in left
-        and ruling.get("reason", "") not in _NOT_LEFT
-        and ruling.get("memory") in chains
-    }
+    return {chains[memory]: reason for memory, reason in _left(turn.replay) if memory in chains}
+
+
+def _left(replay: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:
+    """Which turns' thoughts a request went out without, and why.
+
+    A long session asks this of each of its turns for every request, and each of them rules on all
+    that came before it, so the answer is kept: rulings do not change once they are logged.
+    """
+    known = _LEFT.get(id(replay))
+    if known is None:
+        left = (Action.DROPPED, Action.ABSENT, Action.PLACEHOLDER)
+        found = tuple(
+            (ruling["memory"], ruling.get("reason", ""))
+            for ruling in replay
+            if isinstance(ruling, dict)
+            and ruling.get("action") in left
+            and ruling.get("reason", "") not in _NOT_LEFT
+            and ruling.get("memory")
+        )
+        if len(_LEFT) >= _MOST:
+            _LEFT.clear()
+        known = _LEFT[id(replay)] = (replay, found)  # held, so that no other gets its id
+    return known[1]
+
+
+_LEFT: dict[int, tuple[tuple[Any, ...], tuple[tuple[str, str], ...]]] = {}
+_MOST = 4096
 
 
 def _restored(path: Path, found: Mapping[bytes, Sequence[Memory]], target: Target) -> Restoration:
