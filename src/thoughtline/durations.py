@@ -170,6 +170,8 @@ def _span(unit: Sequence[Thought], place: int, number: int) -> Span:
     ends = [end for t in timings if t.opened is not None and (end := _end(t)) is not None]
     sent = min((t.sent for t in timings if t.sent is not None), default=None)
     start, end = min(starts, default=None), max(ends, default=None)
+    if any(t.opened is not None and t.closed is None and not t.aborted for t in timings):
+        end = None  # a part of it is open, so all of it is
     requested = not place and _delivered(sent, start, end)
     return Span(
         key=unit[0].id or f"part-{number}",

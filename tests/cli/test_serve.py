@@ -138,6 +138,18 @@ def test_the_models_that_it_suggests_are_the_ones_that_answer(tmp_path, monkeypa
     assert shown == SUGGESTED.keys()
 
 
+@pytest.mark.parametrize("flags", [(), ("--workers", "2")], ids=["alone", "workers"])
+def test_an_open_feed_does_not_hold_up_the_end(start, flags):
+    url, process = start(*flags)
+    with httpx2.stream("GET", f"{url}/api/feed", timeout=20) as feed:
+        pieces = feed.iter_text()
+        assert next(pieces).startswith("event: hello\n")
+        process.send_signal(signal.SIGINT)
+        assert "".join(pieces) == ""  # it ends as a stream should, and is not cut off
+    _, errors = process.communicate(timeout=20)  # the grace period for streams is longer
+    assert (process.returncode, "Traceback" in errors) == (0, False), errors
+
+
 def test_a_conversation_survives_kill_9(start):
     """What a client received in full is in the log, also one moment after a crash."""
     messages = [{"role": "user", "content": "mend it"}]

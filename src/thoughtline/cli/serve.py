@@ -158,5 +158,6 @@ def _announce(settings: Settings, port: int, *, as_json: bool) -> None:
   Offline: any model named sim/… (sim/deepseek, sim/claude, sim/openai, sim/gemini)
   Keys of its own: {", ".join(ready) or "none, each client sends its own"}
   Sessions: {settings.store.url}
+  Look at them: {url}/inspect
   Ctrl-C stops it; open streams finish first.
 """)

@@ -70,7 +70,7 @@ class Reader(Protocol):
 
     @property
     def pulse(self) -> tuple[bool, ...]:
-        """What changes whenever a thought opens or closes, or the model begins to speak."""
+        """What changes whenever a thought opens, begins to be told or closes, or a word is said."""
 
     def glimpse(self) -> list[Part]:
         """What has come so far, in order; a thought that is growing has no end yet."""

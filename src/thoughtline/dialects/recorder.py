@@ -94,8 +94,9 @@ class Recorder:
 
     @property
     def pulse(self) -> tuple[bool, ...]:
-        """What changes whenever a thought opens or closes, or the model begins to speak."""
-        return (self.spoke, *(watch.closed is None for watch in self.watches))
+        """What changes whenever a thought opens, begins to be told or closes, or a word is said."""
+        told = ((w.closed is None, w.first is None) for w in self.watches)
+        return (self.spoke, *(flag for pair in told for flag in pair))
 
     def glimpse(self) -> list[Part]:
         """What has come so far, in order; a thought that is growing has no end yet."""
