@@ -15,7 +15,7 @@ say = @printf '\033[1m==>\033[0m %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format docs clients bench clean
+.PHONY: help setup run test lint format docs pictures clients bench clean
 
 help: ## list the targets
 	@echo "Thoughtline: make <target>"
@@ -73,6 +73,10 @@ docs: $(STAMP) ## bring the reference up to date with the code
 	$(say) "docs/reference"
 	@$(BIN)/python -m thoughtline.cli.pages docs
 
+pictures: $(STAMP) $(VENV)/.browser ## take the documentation's pictures of the inspector again
+	$(say) "docs/img"
+	@PYTHONPATH=tests $(BIN)/python -m inspector.pictures docs/img
+
 clients: $(CLIENTS) $(LITELLM) $(NPM) $(VENV)/.browser ## install all real clients, then let each of them talk in every way
 	$(say) "pytest with every client"
 	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/fronts tests/examples $(PYTEST_ARGS)
@@ -88,8 +92,8 @@ $(CLIENTS): $(STAMP)
 
 # For the tests of pages. Where it cannot be had, they are skipped and say so.
 $(VENV)/.browser: $(STAMP)
-	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then touch $@; \
-	elif command -v apt-get && test "$$(id -u)" = 0; then \
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then touch $@; \
+	elif command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
 	  printf '\033[1m==>\033[0m %s\n' "installing Chromium"; \
 	  { apt-get install -y -qq --no-install-recommends chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }; } >/dev/null 2>&1 \
 	    && touch $@ || echo "Chromium could not be installed, so the tests of pages are left out."; \

@@ -5,6 +5,8 @@ looks at it. Run it after the page has changed, and look at what comes out.
 """
 
 import random
+import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -119,6 +121,22 @@ def _fate(dice):
     return dice.choices([Action.RESTORED, Action.EXACT, Action.DROPPED], [12, 4, 1])[0]
 
 
+KEPT = (
+    "session-light", "session-dark", "session-narrow", "request-light", "request-dark", "branches-light",
+    "thinking-dark", "continuity-light", "continuity-dark", "continuity-narrow", "cache-light", "list-narrow",
+)  # fmt: skip
+"""Which of all of them the documentation shows."""
+
+
+def smaller(picture):
+    """Fewer colours, where the tool for it is installed."""
+    if shutil.which("pngquant"):
+        subprocess.run(
+            ["pngquant", "--force", "--skip-if-larger", "--strip", "--output", picture, picture],
+            check=False,
+        )
+
+
 def take(folder):
     now = time.time()
     with staged() as stage, browsing() as browser:
@@ -133,14 +151,17 @@ def take(folder):
         ):
             tab = Tab(browser, stage.url, **how)
             for name, route in routes(talk.session).items():
+                if f"{name}-{look}" not in KEPT:
+                    continue
                 page = tab.open(route)
                 page.locator(".connection[data-state=live]").wait_for()
                 page.wait_for_timeout(600)
                 if name == "session":
                     page.get_by_role("button", name="Thought for 23 seconds").click()
                     page.wait_for_timeout(300)
-                if look == "narrow" or name != "list":
-                    page.screenshot(path=folder / f"inspector-{name}-{look}.png")
+                picture = folder / f"inspector-{name}-{look}.png"
+                page.screenshot(path=picture)
+                smaller(picture)
             tab.close()
         talk.say("The configuration.")
         talk.stop()

@@ -252,10 +252,9 @@ def turn(
     used = Usage(input=1000, output=200, reasoning=150, cached=cached)
     bodies.append(TurnEnded(outcome=outcome, reason=reason, usage=used))
     drafts = [draft(bodies[0], id=id, parent=parent, at=at)]
-    drafts += [
-        draft(body, id=f"{id}.{n}", parent=id, at=at + n) for n, body in enumerate(bodies[1:])
-    ]
     thoughts = [part for part in said if isinstance(part, Thought)]
+    end = at + 2 + sum((one.timing.last - one.timing.opened) / SECOND for one in thoughts)
+    drafts += [draft(body, id=f"{id}.{n}", parent=id, at=end) for n, body in enumerate(bodies[1:])]
     calls = tuple(part.id for part in said if isinstance(part, Call))
     return {"id": id, "at": at, "drafts": tuple(drafts), "thoughts": thoughts, "calls": calls}
 

@@ -44,6 +44,11 @@ export class Conversation {
     return true;
   }
 
+  /** See to it that a turn can still be seen after the page was laid out anew. */
+  keep(id) {
+    this.windowed.reveal(this.windowed.indexOf(id));
+  }
+
   toEnd() {
     this.windowed.toEnd();
   }

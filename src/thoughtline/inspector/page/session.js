@@ -142,15 +142,17 @@ export class SessionPane {
     if (!this.facts) return;
     this.#drawHead();
     const { turn, request } = route.query;
+    const opened = request !== (this.request.turn ?? undefined);
+    this.element.toggleAttribute("data-request", Boolean(request));
+    if (opened || changed?.has(request)) this.request.show(request ?? null, { focus: !first && !changed });
     if (route.path[2] === "compare") this.#compare(route.query);
     else {
       this.#converse(changed);
       const asked = turn && (first || turn !== before.query.turn);
       if (asked) this.conversation.jump(turn);
       else if (first) this.conversation.toEnd();
+      else if (opened) this.conversation.keep(request ?? before.query.request);
     }
-    if (request !== this.request.turn || changed?.has(request)) this.request.show(request ?? null, { focus: !first && !changed });
-    this.element.toggleAttribute("data-request", Boolean(request));
   }
 
   #converse(changed) {
