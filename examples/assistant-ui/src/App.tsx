@@ -46,11 +46,13 @@ function Chat({ id, history }: { id: string; history: History }) {
     <Ahead value={ahead}>
       <AssistantRuntimeProvider runtime={runtime}>
         <header>
-          <strong>Thoughtline</strong>
+          <h1>Thoughtline</h1>
           <span>behind assistant-ui</span>
           <a href={`#${crypto.randomUUID()}`}>New chat</a>
         </header>
-        <Thread />
+        <main>
+          <Thread />
+        </main>
       </AssistantRuntimeProvider>
     </Ahead>
   );

@@ -40,7 +40,7 @@ export function Thread() {
 function Welcome() {
   return (
     <div className="welcome">
-      <h1>What shall I think about?</h1>
+      <h2>What shall I think about?</h2>
       <p>Every thought is kept in the log, and so is how long it took.</p>
       {QUESTIONS.map((question) => (
         <ThreadPrimitive.Suggestion key={question} prompt={question} send>
