@@ -28,9 +28,10 @@ from thoughtline.events import (
     UserMessage,
     draft,
 )
+from thoughtline.keys import Keys, trail
 from thoughtline.matching import Path
 from thoughtline.memories import remember
-from thoughtline.parts import Blob, Decision, Origin, Part, Result, Text, Thought
+from thoughtline.parts import Blob, Call, Decision, Origin, Part, Result, Text, Thought
 from thoughtline.replay import Restoration
 from thoughtline.stores.base import Batch
 from thoughtline.turns import Turn
@@ -137,8 +138,8 @@ class Capture:
             ended=now,
         )
         memory = remember(
-            turn,
-            copy(self._path.trail).speak(turn.output),
+            self._echoed(turn),
+            self._keys(turn),
             hints=self._path.hints,
             skipped=self._restoration.skipped,
         )
@@ -146,12 +147,55 @@ class Capture:
             session=self.session, tenant=self.tenant, drafts=tuple(facts), memories=(memory,)
         )
 
+    def _keys(self, turn: Turn) -> Keys:
+        """How the turn is found again: as it stands in the next request."""
+        begun = self._begun
+        if begun is None:
+            return copy(self._path.trail).speak(turn.output)
+        before = trail(self._path.turns[:-1])[1]
+        before.hear(begun.input)
+        return before.speak((*begun.output, *turn.output))
+
+    def _echoed(self, turn: Turn) -> Turn:
+        """The turn as it will stand in the next request, what it went on from without a name."""
+        if self._begun is None:
+            return turn
+        before = [_nameless(p) for p in self._begun.output if not isinstance(p, Thought)]
+        return replace(turn, output=(*before, *turn.output))
+
+    @property
+    def _begun(self) -> Turn | None:
+        """The turn that the request ends in the middle of, if it does.
+
+        A list of items may end in one of an output (a compacted history does), and what comes
+        back is echoed right behind it: one output of one turn.
+        """
+        last = self._path.turns[-1] if self._path.turns else None
+        lists = self.origin.dialect == "responses" and not self._path.previous
+        return last if lists and last is not None and last.output else None
+
     def _heard(self) -> tuple[Part, ...]:
         last = self._path.turns[-1] if self._path.turns else None
-        return last.input if last is not None and not last.output else ()
+        if last is None or (last.output and self._begun is None):
+            return ()
+        place = len(self._path.turns) - 1
+        known = any(r.memory for r in self._restoration.rulings if r.turn == place)
+        return () if known else last.input  # else it is in the log already
 
     def _draft(self, body: Body, at: float) -> Draft:
         return draft(body, id=self.clock.new_id(), parent=self.turn, at=at)
+
+
+def _nameless(part: Part) -> Part:
+    """A part that is somebody else's to be found by."""
+    match part:
+        case Text():
+            return replace(part, id="")
+        case Call():
+            return replace(part, item="")
+        case Blob():
+            return replace(part, sealed=False)
+    return part
 
 
 def said(parts: Sequence[Part]) -> list[Body]:

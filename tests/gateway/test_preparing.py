@@ -14,6 +14,7 @@ from thoughtline.gateway.preparing import expanded, members, prepare
 from thoughtline.parts import Text
 from thoughtline.policies import lookup
 from thoughtline.stores.memory import MemoryStore
+from thoughtline.testing import Say, Think
 from thoughtline.turns import Turn
 
 GPT = "gpt-5.6"
@@ -343,3 +344,49 @@ def test_the_client_s_own_items_come_last(own, items):
     assert (document["input"][0]["content"], "previous_response_id" in document) == ("hi", False)
     assert b'"x":1.10' in made.body
     assert made.turns[0].output == (Text(text="Hello."),)
+
+
+async def test_a_plain_answer_whose_thought_is_lost_is_not_refused_by_deepseek_responses():
+    """With tools declared, every answer needs its thought, and not only those that call."""
+    plain = (Think("Easy."), Say("Done."))
+    rooms = with_sim("deepseek-responses", "deepseek", script=lambda turn, sim: plain)
+    client = Client(rooms, "responses", "deepseek-v4-pro", keep=False)
+    await client.run(1, direct=True)  # nobody here has seen it
+    assert (await client.say(*client.next())).status == 200
+    assert [reply.status for reply in rooms.wire.replies] == [200]
+    assert rooms.wire.bodies[-1]["reasoning"] == {"effort": "none"}
+
+
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA-1"}
+MESSAGE = {
+    "type": "message",
+    "role": "assistant",
+    "id": "msg_1",
+    "content": [{"type": "output_text", "text": "Done."}],
+}
+
+
+@pytest.mark.parametrize("last", [{"type": "compaction", "encrypted_content": "gAAA-0"}, MESSAGE])
+async def test_a_history_that_ends_in_an_output_item_is_found_again(last):
+    """What comes back is echoed right behind it: as one output."""
+    said = {"id": "resp_1", "status": "completed", "output": [REASONING, MESSAGE | {"id": "m"}]}
+    wire = ScriptedWire(Answer(200, said))
+    rooms = Rooms(wire, "openai")
+    heard = [{"role": "user", "content": "hi"}, last]
+    await rooms.post("/v1/responses", {"model": GPT, "input": heard})
+    echoed = [*heard, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "on"}]
+    answer = await rooms.post("/v1/responses", {"model": GPT, "input": echoed})
+    assert "restored=1; missed=0" in answer.header("x-thoughtline-replay")
+    assert wire.bodies[-1]["input"][2] == REASONING
+    facts = await rooms.facts("user_message")
+    assert [fact.parts[0].text for fact in facts] == ["hi", "on"]
+
+
+async def test_what_was_heard_is_logged_once_also_when_an_answer_is_gone_on_from():
+    said = {"id": "resp_1", "status": "completed", "output": [REASONING, MESSAGE]}
+    rooms = Rooms(ScriptedWire(Answer(200, said)), "openai")
+    heard = [{"role": "user", "content": "hi"}]
+    await rooms.post("/v1/responses", {"model": GPT, "input": heard})
+    await rooms.post("/v1/responses", {"model": GPT, "input": [*heard, MESSAGE]})
+    assert len(await rooms.facts("user_message")) == 1
+    assert len(await rooms.facts("turn_ended")) == 2
