@@ -41,6 +41,6 @@ def test_a_place_says_what_the_thought_led_to(shape):
 
 
 def test_interleaved():
-    assert places("tctxtc") == [Place("call", 0), Place("text", 0), Place("call", 1)]
-    assert places("ttx") == [Place("text", 0)] * 2
-    assert places("xt") == [Place("end", 0)]
+    assert places("tctxtc") == (Place("call", 0), Place("text", 0), Place("call", 1))
+    assert places("ttx") == (Place("text", 0),) * 2
+    assert places("xt") == (Place("end", 0),)

@@ -25,17 +25,20 @@ class Clock(Protocol):
 
 def uuid7(milliseconds: int, entropy: bytes) -> str:
     """A UUID version 7 as 32 hexadecimal digits, from a time and ten random bytes."""
-    tail = bytearray(entropy[:10])
-    tail[0] = 0x70 | (tail[0] & 0x0F)
-    tail[2] = 0x80 | (tail[2] & 0x3F)
-    return milliseconds.to_bytes(6, "big").hex() + tail.hex()
+    tail = int.from_bytes(entropy[:10], "big") & _FREE | _FIXED
+    return f"{milliseconds:012x}{tail:020x}"
+
+
+_FREE = 0x0FFF_3FFF_FFFF_FFFF_FFFF  # bits that are random; the others say: version 7, variant 2
+_FIXED = 0x7000_8000_0000_0000_0000
 
 
 class SystemClock:
     """The machine's clocks and randomness."""
 
     def __init__(self) -> None:
-        self._entropy = memoryview(b"")  # drawn in bulk: a turn has many ids
+        self._entropy = b""  # drawn in bulk: a turn has many ids
+        self._drawn = 0
 
     def wall(self) -> float:
         """The time of day."""
@@ -47,7 +50,8 @@ class SystemClock:
 
     def new_id(self) -> str:
         """A UUID of version 7."""
-        if len(self._entropy) < 10:
-            self._entropy = memoryview(os.urandom(1280))
-        drawn, self._entropy = bytes(self._entropy[:10]), self._entropy[10:]
-        return uuid7(time.time_ns() // 1_000_000, drawn)
+        start = self._drawn
+        if start >= len(self._entropy):
+            self._entropy, start = os.urandom(1280), 0
+        self._drawn = start + 10
+        return uuid7(time.time_ns() // 1_000_000, self._entropy[start : start + 10])

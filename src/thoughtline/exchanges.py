@@ -131,6 +131,8 @@ class Exchange:
             bare = decide(replace(self.target, policy=replace(policy, need=Need.FORBIDDEN)))
             made = replace(made, rulings=bare.rulings, revisions=bare.revisions)
         behind = self._behind.memory if self._behind else None
+        if behind is None and not self.terms.noted:
+            return made
         return replace(
             made, parent=made.parent or behind, skipped={**made.skipped, **self.terms.noted}
         )

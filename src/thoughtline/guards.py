@@ -37,12 +37,14 @@ def guard(origin: Origin | None, target: Target, *, sealed: bool) -> str:
     """The first field of Origin that forbids sending a thought to this target; empty: it may go."""
     if origin is None:
         return ""
-    policy = target.policy
-    binds = (policy.binds if sealed else policy.plain) | {"provider"}
+    binds = target.policy.binds if sealed else target.policy.plain
     there = target.origin
-    for field in ("provider", "endpoint", "account"):
-        if field in binds and getattr(origin, field) != getattr(there, field):
-            return field
+    if origin.provider != there.provider:
+        return "provider"
+    if origin.endpoint != there.endpoint and "endpoint" in binds:
+        return "endpoint"
+    if origin.account != there.account and "account" in binds:
+        return "account"
     if "model" in binds and not {origin.model, origin.asked} & {there.model, there.asked} - {""}:
         return "model"
     return ""
@@ -54,7 +56,7 @@ def sendable(
     """The thoughts of a remembered turn that may go back, and why the others may not."""
     kept: list[tuple[Thought, Place]] = []
     reasons: list[str] = []
-    bare = not set(memory.outline) - {"t"}
+    bare = not memory.outline.strip("t")
     where = places(memory.outline)
     halves = any(t.sealed and t.carrier in _WITH_A_HALF for t in memory.thoughts)
     for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):

@@ -146,6 +146,11 @@ class Trail:
         self._last = bytes(SIZE)  # the last output
         self._input = _NOTHING  # what was said since
 
+    def __copy__(self) -> "Trail":
+        made = Trail()
+        made._before, made._last, made._input = self._before, self._last, self._input
+        return made
+
     def hear(self, parts: Sequence[Part]) -> None:
         """Take in the input of the next turn."""
         self._input = _hash(visible(parts, heard=True))

@@ -132,14 +132,18 @@ class _Candidates(Struct):
 def _candidates(turn: Turn, keys: k.Keys, found: Mapping[bytes, Sequence[Memory]]) -> _Candidates:
     rungs: dict[str, Rung] = {}
     known: dict[str, Memory] = {}
-    asked = [(Rung.CHAIN, keys.chain), (Rung.NEAR, keys.near)]
-    asked += [(Rung.SEAL, name) for name in _evidence(turn)]
-    asked.append((Rung.ALONE, keys.alone))
-    for rung, name in asked:
-        for memory in found.get(name, ()):
+
+    def add(rung: Rung, memories: Sequence[Memory]) -> None:
+        for memory in memories:
             if memory.turn not in rungs:
                 rungs[memory.turn] = rung
                 known[memory.turn] = memory
+
+    add(Rung.CHAIN, found.get(keys.chain, ()))
+    add(Rung.NEAR, found.get(keys.near, ()))
+    for name in _evidence(turn):
+        add(Rung.SEAL, found.get(name, ()))
+    add(Rung.ALONE, found.get(keys.alone, ()))
     return _Candidates(rungs, known)
 
 

@@ -58,6 +58,7 @@ def remember(
 ) -> Memory:
     """The memory of a finished turn under all the names it may be asked for by."""
     names = [keys.chain, keys.near, keys.alone]
+    thoughts = turn.thoughts
     for part in turn.output:
         if isinstance(part, Thought):
             names += [k.sealed(seal) for seal in part.seals]
@@ -77,13 +78,13 @@ def remember(
         outcome=turn.outcome or Outcome.ABORTED,
         at=turn.ended,
         outline=outline(turn.output),
-        thoughts=turn.thoughts,
+        thoughts=thoughts,
         calls=tuple(call.id for call in turn.calls),
         words=words(turn),
         phases=phases if any(phases) else (),
         hints=hints,
         skipped=skipped or {},
         quarantined=turn.quarantined,
-        chars=len(readable(turn.thoughts)),
+        chars=len(readable(thoughts)),
         names=tuple(dict.fromkeys(names)),
     )

@@ -317,7 +317,9 @@ class _Restorer:
         """What the texts of an output were for, where the client has lost it; for their maker."""
         match, turn = self.matches[index], self.path.turns[index]
         memory = match.memory if match else None
-        if memory is None or memory.origin.provider != self.target.origin.provider:
+        if memory is None or not memory.phases:
+            return ()
+        if memory.origin.provider != self.target.origin.provider:
             return ()
         texts = [part for part in turn.output if isinstance(part, Text)]
         if len(texts) != len(memory.phases):
@@ -414,12 +416,11 @@ class _Restorer:
 
 def loop_start(turns: Sequence[Turn]) -> int:
     """The position of the turn that the last message of a person began."""
-    start = 0
-    for index, turn in enumerate(turns):
-        heard = any(isinstance(part, Text | Blob) for part in turn.input)
-        if heard and not any(isinstance(part, Result) for part in turn.input):
-            start = index
-    return start
+    for index in range(len(turns) - 1, 0, -1):
+        kinds = {type(part) for part in turns[index].input}
+        if Result not in kinds and not kinds.isdisjoint((Text, Blob)):
+            return index
+    return 0
 
 
 def _echo(turn: Turn) -> list[Thought]:

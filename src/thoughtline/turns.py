@@ -8,6 +8,7 @@ The rooms above are `keys` (how a turn is recognised) and `sessions` (how turns 
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -61,7 +62,8 @@ def outline(parts: Iterable[Part]) -> str:
     return "".join(OUTLINE.get(type(p), "b") for p in parts)
 
 
-def places(shape: str) -> list[Place]:
+@lru_cache(maxsize=1024)
+def places(shape: str) -> tuple[Place, ...]:
     """For every thought of an outline, what it led to."""
     found: list[Place] = []
     waiting = 0
@@ -73,4 +75,4 @@ def places(shape: str) -> list[Place]:
         found += [Place(_KINDS[letter], seen[letter])] * waiting
         seen[letter] += 1
         waiting = 0
-    return found + [Place("end", 0)] * waiting
+    return (*found, *[Place("end", 0)] * waiting)

@@ -43,27 +43,25 @@ class ChatRecorder(Recorder):
 
 def tokens(counts: dict[str, Any]) -> Usage:
     """Tokens from a usage object, in the spellings of several providers."""
-
-    def count(*path: str) -> int | None:
-        value: Any = counts
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-        return value if known else None
-
-    def first(*paths: tuple[str, ...]) -> int | None:
-        return next((found for path in paths if (found := count(*path)) is not None), None)
-
+    spent, asked = counts.get("completion_tokens_details"), counts.get("prompt_tokens_details")
     return Usage(
-        input=count("prompt_tokens"),
-        output=count("completion_tokens"),
-        reasoning=first(
-            ("completion_tokens_details", "reasoning_tokens"),
-            ("reasoning_tokens",),
+        input=_count(counts.get("prompt_tokens")),
+        output=_count(counts.get("completion_tokens")),
+        reasoning=_count(
+            spent.get("reasoning_tokens") if isinstance(spent, dict) else None,
+            counts.get("reasoning_tokens"),
         ),
-        cached=first(
-            ("prompt_tokens_details", "cached_tokens"),
-            ("prompt_cache_hit_tokens",),
-            ("cached_tokens",),
+        cached=_count(
+            asked.get("cached_tokens") if isinstance(asked, dict) else None,
+            counts.get("prompt_cache_hit_tokens"),
+            counts.get("cached_tokens"),
         ),
     )
+
+
+def _count(*values: Any) -> int | None:
+    """The first of these that is a number of tokens."""
+    for value in values:
+        if type(value) is int and 0 <= value < 2**63:
+            return value
+    return None

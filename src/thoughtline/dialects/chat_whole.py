@@ -78,6 +78,9 @@ class _Spelled(Struct):
     reasoning_opaque: Raw = Raw()
 
 
+_NONE = Raw()
+
+
 class _Choice(Struct):
     message: _Spelled | None = None
 
@@ -97,10 +100,10 @@ def _raws(body: bytes) -> Raws:
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             choices = _spelled(body).choices
             message = choices[0].message if choices else None
-            found = (
-                {(c, 0): bytes(getattr(message, c)).decode() for c in MEMBERS} if message else {}
-            )
-            return {key: raw for key, raw in found.items() if raw}
+            if message is None:
+                return {}
+            found = ((carrier, getattr(message, carrier)) for carrier in MEMBERS)
+            return {(carrier, 0): bytes(raw).decode() for carrier, raw in found if raw != _NONE}
     try:
         choice = splice.elements(body, splice.members(body)["choices"])[0]
         return exact(body, splice.members(body, choice)["message"])

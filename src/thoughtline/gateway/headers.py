@@ -19,6 +19,16 @@ HOP_BY_HOP = frozenset(
     }
 )
 _OURS_IN = frozenset({"x-thoughtline-session", "x-thoughtline-replay"})
+_NEVER = HOP_BY_HOP | _OURS_IN | {"host", "content-length", "accept-encoding"}
+_KEYS = frozenset(name.decode() for name in CREDENTIALS)
+_GONE = {
+    (keyed, recoded): _NEVER
+    | (_KEYS if keyed else frozenset())
+    | ({"content-encoding"} if recoded else frozenset())
+    for keyed in (False, True)
+    for recoded in (False, True)
+}
+"""What does not go on: by whether the client's credential stays here, and the body is plain now."""
 _HINTS = (
     "x-thoughtline-session",
     "session-id",
@@ -54,12 +64,10 @@ def upstream(
 
     `ours`: the client's credential opened this gateway's door, and is for nobody else.
     """
-    gone = HOP_BY_HOP | _OURS_IN | {"host", "content-length", "accept-encoding"}
-    gone |= {word.strip().lower() for n, v in headers if n == "connection" for word in v.split(",")}
-    if key or ours:
-        gone |= {name.decode() for name in CREDENTIALS}
-    if recoded:
-        gone |= {"content-encoding"}
+    gone = _GONE[bool(key or ours), recoded]
+    for name, value in headers:
+        if name == "connection":
+            gone = gone | {word.strip().lower() for word in value.split(",")}
     kept = [(name, value) for name, value in headers if name not in gone]
     kept.append(("accept-encoding", "identity"))  # so that what comes back can be read as it comes
     if key:

@@ -224,7 +224,8 @@ class Proxy:
         over = loop.create_future()
         task = loop.create_task(self._write(exchange, reason))
         self._writes.add(task)
-        task.add_done_callback(lambda task: (self._writes.discard(task), _release(over)))
+        task.add_done_callback(self._writes.discard)
+        task.add_done_callback(lambda _: _release(over))
         late = loop.call_later(self.options.commit_wait, _release, over)
         try:
             await over

@@ -1,6 +1,7 @@
 """Whose endpoint a host is: the policy that speaks for it, where the user named none."""
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 HOSTS: tuple[tuple[str, str], ...] = (
@@ -37,6 +38,7 @@ HOSTS: tuple[tuple[str, str], ...] = (
 )
 
 
+@lru_cache(maxsize=256)
 def infer(url: str) -> str:
     """The policy an endpoint's host speaks for; `generic` when it is not known."""
     host = (urlsplit(url).hostname or "").lower()

@@ -1,7 +1,7 @@
 """The table. One row per contract; first match wins, so narrower model families come first."""
 
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from thoughtline.parts import Carrier
 from thoughtline.policies.rows import STRICT, Need, Policy, Scope
@@ -441,7 +441,8 @@ def names() -> list[str]:
     return sorted({row.name for row in ROWS})
 
 
-def lookup(name: str, dialect: str, model: str, rows: Iterable[Policy] = ROWS) -> Policy:
+@lru_cache(maxsize=1024)
+def lookup(name: str, dialect: str, model: str, rows: tuple[Policy, ...] = ROWS) -> Policy:
     """The row for one endpoint, dialect and model; the generic one when there is none."""
     wanted = model.lower()
     fallback: Policy | None = None

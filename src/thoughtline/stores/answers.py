@@ -44,16 +44,20 @@ class Answers:
 
     def keep(self, key: Key, answer: tuple[Memory, ...]) -> None:
         """Hold this answer, in place of an older one."""
-        self.drop(key)
+        before = self._known.pop(key, ())
         self._known[key] = answer
         for memory in answer:
             count = self._held.get(memory.turn, 0)
             self._held[memory.turn] = count + 1
             self._size += 0 if count else _weight(memory)
+        self._release(before)  # last: what stays is not weighed twice
 
     def drop(self, key: Key) -> None:
         """Let go of one."""
-        for memory in self._known.pop(key, ()):
+        self._release(self._known.pop(key, ()))
+
+    def _release(self, answer: tuple[Memory, ...]) -> None:
+        for memory in answer:
             count = self._held[memory.turn] - 1
             if count:
                 self._held[memory.turn] = count
