@@ -105,6 +105,7 @@ async def exchange(wires, script, **request):
         ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n",), b"abcd"),
         ((b"HTTP/1.1 200 OK\r\n\r\nab", 0.02, b"cd", None), b"abcd"),
         ((b"HTTP/1.0 200 OK\r\n\r\nabcd", None), b"abcd"),
+        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nabcd", None), b"abcd"),
         ((b"HTTP/1.1 100 Continue\r\n\r\n", 0.02, PLAIN), b"abcd"),
         ((b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + PLAIN,), b"abcd"),
         ((b"HTTP/1.1 204 No Content\r\n\r\n",), b""),
@@ -187,6 +188,17 @@ async def test_what_is_over_is_not_used_again(wires, script):
         for _ in range(2):
             await fetch(wire, f"http://127.0.0.1:{port}/")
             await asyncio.sleep(0.05)
+        await wire.close()
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("surplus", [b"H", b"HTTP/1.1 200 OK\r\ncontent-le"])
+async def test_nor_what_holds_half_an_answer_more(surplus):
+    """What is left over must not be taken for the answer to the next request."""
+    server, wire = Server((PLAIN + surplus,)), HttpWire()
+    async with server.running() as port:
+        for _ in range(2):
+            await fetch(wire, f"http://127.0.0.1:{port}/")
         await wire.close()
     assert server.connections == 2
 

@@ -10,6 +10,7 @@ from thoughtline.errors import WireError
 from thoughtline.wires.base import Outbound, Patience
 from thoughtline.wires.http import HttpWire
 
+ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n"  # ends with its connection
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
 
 
@@ -61,7 +62,10 @@ async def test_an_answer_that_does_not_begin():
         assert time.monotonic() - began < 3
 
 
-@pytest.mark.parametrize("pieces", [(HEAD, 5.0, b"abcd"), (HEAD + b"ab", 5.0, b"cd")])
+@pytest.mark.parametrize(
+    "pieces",
+    [(HEAD, 5.0, b"abcd"), (HEAD + b"ab", 5.0, b"cd"), (ENDLESS + b"ab", 5.0, b"cd")],
+)
 async def test_an_answer_that_stalls(pieces):
     async with upstream(*pieces) as (wire, url):
         began = time.monotonic()

@@ -173,10 +173,10 @@ class Pipe(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
-        if self.lost is None:
+        if self.lost is None:  # otherwise it was us who gave up
             self.lost = Broken(f"connection lost: {exc}" if exc else "the connection was closed")
-        if self.status and not self._bounded and exc is None:
-            self._whole = True  # an answer without a length ends with its connection
+            if self.status and not self._bounded and exc is None:
+                self._whole = True  # an answer without a length ends with its connection
         self._wake()
 
     def _fail(self, error: WireError) -> None:
@@ -186,6 +186,10 @@ class Pipe(asyncio.Protocol):
         self._wake()
 
     # -- what the parser tells us ----------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self._whole:  # nobody asked for another one, however little of it is here
+            self._keep = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._pairs.append((name.decode("latin-1"), value.decode("latin-1")))
@@ -199,9 +203,7 @@ class Pipe(asyncio.Protocol):
         if status < 200:  # not the answer yet
             return
         self.status, self.headers = status, pairs
-        self._bounded = any(
-            name.lower() in ("content-length", "transfer-encoding") for name, _ in pairs
-        )
+        self._bounded = any(_bounds(name.lower(), value) for name, value in pairs)
         self._allow(self._idle)
         if self._bare or status in _NO_BODY:
             self._bounded = True
@@ -249,3 +251,10 @@ class Pipe(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _bounds(name: str, value: str) -> bool:
+    """Whether a header says where the answer ends."""
+    if name == "transfer-encoding":
+        return value.rpartition(",")[2].strip().lower() == "chunked"
+    return name == "content-length"
