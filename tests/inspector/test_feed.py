@@ -6,6 +6,7 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from starlette.requests import Request
 
 from built import Built
 from inspector.worlds import Session, thought
@@ -199,6 +200,28 @@ async def test_somebody_comes_back_to_one_session(stage):
         assert [(d["session"], d["seq"]) for d in heard] == [("one", n) for n in range(4, 8)]
 
 
+@pytest.mark.parametrize(
+    ("query", "header", "first"),
+    [
+        (b"session=s", b"1", 2),
+        (b"session=s&after=0", b"", 1),
+        (b"session=s&after=0", b"2", 3),  # a browser that comes back knows better
+        (b"session=s&after=-1", b"nonsense", 0),
+    ],
+)
+async def test_a_browser_says_what_it_saw_last(stage, query, header, first):
+    await Session(stage.store, "s").turn("Hi", "Hello")
+    scope = {"type": "http", "method": "GET", "path": "/api/feed", "query_string": query}
+    answer = await stage.api.feed(Request({**scope, "headers": [(b"last-event-id", header)]}))
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["cache-control"] == "no-store"
+    heard = Heard(answer.body_iterator)
+    assert (await heard.next())[0] == "hello"
+    assert (await heard.next())[1]["seq"] == first
+    await answer.body_iterator.aclose()
+    assert stage.hub.open == 0
+
+
 async def test_an_id_of_another_life_means_to_look_anew(stage):
     await Session(stage.store, "s").turn("Hi", "Hello")
     async with stage.feed(after=1_000_000) as feed:
@@ -251,8 +274,6 @@ async def test_a_turn_while_it_runs(stage):
 
 
 async def test_a_refresh_in_mid_thought_shows_the_same_start(stage):
-    from starlette.requests import Request
-
     async def session(id):
         scope = {"type": "http", "method": "GET", "query_string": b"", "headers": []}
         answer = await stage.api.session(Request({**scope, "path_params": {"id": id}}))

@@ -23,7 +23,7 @@ from thoughtline.inspector.feeds import Hub
 from thoughtline.inspector.listing import Shelf
 from thoughtline.inspector.live import Live
 from thoughtline.inspector.outlines import Outline
-from thoughtline.inspector.reading import Reading
+from thoughtline.inspector.reading import Reading, gently
 from thoughtline.inspector.rulings import ruled
 from thoughtline.inspector.shapes import Deleted, ForkShape, SessionPage, Sessions, TurnPage
 from thoughtline.inspector.views import session_shape, turn_shape
@@ -113,7 +113,7 @@ class Api:
                 replayed=outline.replayed.get(turn.id, 0),
                 most=RULINGS,
             )
-            for turn in await self._reading.turns(outline, shown)
+            async for turn in gently(await self._reading.turns(outline, shown))
         ]
         if not more:
             turns += [

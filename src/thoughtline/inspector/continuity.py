@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from thoughtline.clock import Clock
 from thoughtline.events import Event, Usage
+from thoughtline.inspector.reading import gently
 from thoughtline.inspector.rulings import Ruled
 from thoughtline.inspector.shapes import Bucket, Continuity
 from thoughtline.stores.base import Store
@@ -25,6 +26,7 @@ LENGTHS = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600)
 PENDING = 10_000
 """Turns that have started and not ended, at most."""
 SLICE = 50
+"""Events that are counted at a time."""
 
 _NAMES = (
     "restored",
@@ -96,10 +98,8 @@ class Counting:
             chapter = await self._store.history(
                 ("turn_started", "turn_ended"), since=self._since, after=self._position
             )
-            for start in range(0, len(chapter.events), SLICE):
-                for event in chapter.events[start : start + SLICE]:
-                    self._take(event)
-                await asyncio.sleep(0)
+            async for event in gently(chapter.events, SLICE):
+                self._take(event)
             more, self._position = chapter.more, chapter.position
 
     def _forget(self, since: float) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from thoughtline.inspector.live import Live
 from thoughtline.inspector.outlines import Outline, titled
-from thoughtline.inspector.reading import Reading
+from thoughtline.inspector.reading import Reading, gently
 from thoughtline.inspector.shapes import SessionShape
 from thoughtline.inspector.views import session_shape
 from thoughtline.stores.base import Cursor, Query, Summary
@@ -34,7 +34,7 @@ class Shelf:
         shapes: list[SessionShape] = []
         if after is None:
             shapes += await self._new(which, running, listed)
-        for summary in listed:
+        async for summary in gently(listed):
             turns = [turn for _, turn in running.get(summary.session, ())]
             outline = await self.outline(summary, turns)
             shape = session_shape(summary, outline, turns)

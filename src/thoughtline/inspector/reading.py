@@ -6,8 +6,10 @@ so that what is deleted or forgotten is gone.
 """
 
 import asyncio
+import contextlib
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -17,6 +19,8 @@ from thoughtline.inspector.outlines import ALL, Line, Outline
 from thoughtline.sessions import Session
 from thoughtline.stores.base import Query, Store, Summary
 from thoughtline.turns import Turn
+
+T = TypeVar("T")
 
 SLICE = 50
 """Events that are folded at a time."""
@@ -64,10 +68,8 @@ class Reading:
                 events = await self.store.read(summary.session, after=kept.outline.seq, limit=PAGE)
                 if not events:
                     break  # deleted meanwhile
-                for some in _slices(events):
-                    for event in some:
-                        kept.outline.apply(event)
-                    await asyncio.sleep(0)
+                async for event in gently(events, SLICE):
+                    kept.outline.apply(event)
             if self._kept.get(summary.session) is kept:
                 self._turns += len(kept.outline.lines) - before
         while self._turns > KEPT and len(self._kept) > 1:
@@ -87,16 +89,22 @@ class Reading:
             events = await self.store.read(outline.session, after=session.seq, limit=limit)
             if not events:
                 break
-            for some in _slices(events):
-                for event in some:
-                    _apply(session, event)
-                await asyncio.sleep(0)
-        known = {turn.id: turn for turn in session.turns}
+            async for event in gently(events, SLICE):
+                _apply(session, event)
+        wanted = {line.id for line in lines}
+        known: dict[str, Turn] = {}
+        async for id in gently(wanted):
+            with contextlib.suppress(ThoughtlineError):
+                known[id] = session.turn(id)
         return [_barred(known[line.id], outline) for line in lines if line.id in known]
 
 
-def _slices(events: Sequence[Event]) -> Iterable[Sequence[Event]]:
-    return (events[start : start + SLICE] for start in range(0, len(events), SLICE))
+async def gently(items: Iterable[T], every: int = 5) -> AsyncIterator[T]:
+    """One by one, with the event loop free every now and then."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % every == 0:
+            await asyncio.sleep(0)
 
 
 def _apply(session: Session, event: Event) -> None:
