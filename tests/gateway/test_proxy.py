@@ -250,6 +250,21 @@ def test_a_path_reaches_the_upstream_as_it_was_written():
     assert seen[0].split(b"\r\n")[0] == b"GET /v1/files/a%2Fb%3Fc%20d%0D%0Ae?q=%2F HTTP/1.1"
 
 
+@pytest.mark.parametrize("path", ["v1/models", "chat/completions"])
+def test_a_path_cannot_name_another_host(path):
+    """`*@host/…` after a base without a path would read as a login, and a key would go there."""
+    with recording() as (url, seen), recording() as (elsewhere, taken):
+        bare = Upstream(name="bare", base_url=url, key="sk-ours")
+        with running([bare]) as gateway:
+            place = elsewhere.removeprefix("http://")
+            with socket.create_connection(("127.0.0.1", gateway.port)) as peer:
+                peer.sendall(
+                    f"POST *@{place}/{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}".encode()
+                )
+                assert peer.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    assert (len(seen), taken) == (1, [])
+
+
 @contextlib.contextmanager
 def recording():
     """An upstream that keeps what it was sent, to the byte."""

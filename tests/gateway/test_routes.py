@@ -50,6 +50,7 @@ def test_paths(path, dialect, upstream, model, stream):
         ("https://x/v1/", "/v1/models", "https://x/v1/models"),
         ("https://x/v1", "/chat/completions", "https://x/v1/chat/completions"),
         ("https://x", "/chat/completions", "https://x/chat/completions"),
+        ("https://x", "*@elsewhere/v1", "https://x/*@elsewhere/v1"),
         (
             "https://g/v1beta",
             "/v1beta/models/m:generateContent",

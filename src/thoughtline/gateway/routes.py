@@ -66,6 +66,8 @@ def join(base_url: str, path: str, query: str = "") -> str:
     base = base_url.rstrip("/")
     if _VERSION.fullmatch(base.rpartition("/")[2]):
         path = unversioned(path)
+    if not path.startswith("/"):  # `*@elsewhere` would make a login of the base, and lead there
+        path = "/" + path
     return f"{base}{path}?{query}" if query else base + path
 
 
