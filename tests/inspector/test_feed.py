@@ -12,6 +12,7 @@ from built import Built
 from inspector.worlds import Session, thought
 from rooms import Answer
 from thoughtline.clock import SystemClock
+from thoughtline.events import EndpointLearned
 from thoughtline.gateway.build import Rooms
 from thoughtline.inspector import feeds
 from thoughtline.inspector.api import Api
@@ -157,6 +158,15 @@ async def test_what_is_written_is_told(stage):
     assert {data["session"] for _, data in heard} == {"s"}
     assert {data["turn"] for _, data in heard} == {"s-t1"}
     assert [data["seq"] for _, data in heard] == [0, 1, 2, 3, 4]
+
+
+async def test_what_the_gateway_notes_for_itself_is_not_told(stage):
+    async with stage.feed() as feed:
+        await feed.next()
+        lesson = EndpointLearned(endpoint="e", dialect="chat", model="*")
+        await Session(stage.store, "thoughtline:learned").note(lesson)
+        await Session(stage.store, "s").turn("Hi", "Hello")
+        assert (await feed.next())[1]["session"] == "s"
 
 
 async def test_nothing_that_was_said_or_thought_is_in_it(stage):

@@ -17,6 +17,7 @@ from thoughtline.durations import spans
 from thoughtline.errors import StoreError
 from thoughtline.events import Event
 from thoughtline.exchanges import Exchange
+from thoughtline.inspector.listing import OWN
 from thoughtline.inspector.live import Live
 from thoughtline.inspector.views import duration
 from thoughtline.stores.base import Chapter, Store
@@ -201,11 +202,12 @@ class Hub:
             self._position, more = chapter.position, chapter.more
 
     def _chapter(self, chapter: Chapter) -> list[Message]:
-        """Its last message says where to go on."""
-        last = len(chapter.events) - 1
+        """Its last message says where to go on; what the gateway notes for itself is left out."""
+        events = [event for event in chapter.events if not event.session.startswith(OWN)]
+        last = len(events) - 1
         return [
             self._written(event, str(chapter.position) if n == last else "")
-            for n, event in enumerate(chapter.events)
+            for n, event in enumerate(events)
         ]
 
     def _look_at_running(self) -> list[Message]:

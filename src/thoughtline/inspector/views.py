@@ -141,7 +141,7 @@ def _output(turn: Turn, *, thoughts: bool, replayed: int, running: bool) -> list
                 key=span.key if span else None,
                 carrier=part.carrier.value,
                 sealed=any(thought.sealed for thought in unit),
-                bytes=sum(len(t.raw.encode("utf-8", "replace")) for t in unit),
+                bytes=sum(len((t.raw or t.text).encode("utf-8", "replace")) for t in unit),
                 text=(span.summary if span else part.text) if thoughts else None,
                 replayed=replayed,
                 quarantined=barred,
