@@ -44,7 +44,7 @@ def tab(browser, stage):
 def fill(stage):
     stage.record(
         "builds",
-        turn("b1", "Why does the build fail? Look at the log of the last night and compare it with the one before, please", thought("Look at the log.", 23), "Let me look."),
+        turn("b1", "Why does the build fail? Look at the log of the last night and compare it with the one before, please", thought("Look at the log.", 23), Call(name="read", arguments='{"path": "log"}', id="c0"), "Let me look:\n\n```sh\nmake `all`\n```\n"),
         turn("b2", "And on arm64?", thought("", 65, id="rs_1", sealed=True), "It is the linker.", parent="b1", rulings=[ruling(1, memory="b1")]),
         turn("b3", "And on riscv?", thought("Hm.", 5), "The same.", parent="b1", rulings=[ruling(1, Action.DROPPED, reason="foreign model", memory="b1")]),
     )  # fmt: skip
@@ -297,6 +297,7 @@ def test_the_keyboard_is_enough(tab):
     page.locator("aside.panel").wait_for(state="hidden")
     page.keyboard.press("?")
     page.get_by_role("dialog", name="Keyboard").wait_for()
+    assert violations(page) == []
     page.keyboard.press("Escape")
     page.keyboard.press("2")
     page.get_by_role("heading", name="Continuity").wait_for()
@@ -355,6 +356,8 @@ def test_a_token_is_asked_for_and_kept_in_the_tab(browser):
         tab = Tab(browser, stage.url)
         page = tab.open("#/sessions/mine")
         field = page.locator("#token")
+        field.wait_for()
+        assert violations(page) == []
         field.fill("wrong")
         field.press("Enter")
         settled(page, "That token was not accepted")
@@ -376,6 +379,7 @@ def test_nothing_yet_says_how_to_begin_and_a_lost_gateway_comes_back(browser):
         tab = Tab(browser, stage.url)
         page = tab.open()
         settled(page, "No sessions yet")
+        assert violations(page) == []
         assert f"OPENAI_BASE_URL={stage.url}/v1" in page.locator("main").text_content()
         page.locator(".connection[data-state=live]").wait_for()
         stage.do(stage.stop())
@@ -468,7 +472,7 @@ VIEWS = {
 LOOKS = {
     "light": ({}, VIEWS),
     "dark": ({"scheme": "dark"}, ("request", "continuity")),
-    "narrow": ({"size": NARROW}, ("list", "request", "cache")),
+    "narrow": ({"size": NARROW}, ("list", "session", "request", "cache")),
 }
 
 
@@ -481,9 +485,35 @@ def test_no_barriers(browser, stage, look):
         page = tab.open(VIEWS[name])
         page.locator(".connection[data-state=live]").wait_for()
         counted(page, ".loading", 0)
+        for head in page.locator(".thought-head, .tool summary, .as-table summary").all():
+            if name in ("session", "continuity"):
+                head.click()
         found[name] = violations(page)
         assert page.evaluate(OUTSIDE) == [], name
     assert found == {name: [] for name in views}
+    tab.close()
+
+
+def test_the_theme_is_chosen_and_kept(tab):
+    page = tab.open()
+    dark = "() => getComputedStyle(document.body).colorScheme"
+    assert page.evaluate(dark) == "light dark"
+    page.get_by_role("button", name="Theme: system").click()
+    page.get_by_role("button", name="Theme: light").click()
+    assert page.evaluate(dark) == "dark"
+    page.reload()
+    assert page.evaluate(dark) == "dark"
+
+
+def test_on_a_phone_the_focus_goes_along(browser, stage):
+    tab = Tab(browser, stage.url, size=NARROW)
+    page = tab.open("#/sessions")
+    page.get_by_role("link", name=re.compile("Think twice")).first.press("Enter")
+    settled(page, "Done.")
+    page.locator(".session-scroll:focus").wait_for()
+    page.get_by_role("link", name="Back to the list").press("Enter")
+    page.locator(".session-row:focus").wait_for()
+    assert "Think twice" in page.evaluate("document.activeElement.textContent")
     tab.close()
 
 

@@ -26,7 +26,7 @@ function show() {
     view?.end();
     name = wanted;
     view = new VIEWS[wanted][1](root, { problem });
-    tabs();
+    mark();
   }
   view.update(route);
   document.title = `${view.title()} · Thoughtline`;
@@ -38,7 +38,6 @@ function problem(error) {
   view?.end();
   view = null;
   name = "";
-  if (root.querySelector("#token") && !root.querySelector(".wrong") && !error.code) return true;
   put(root, h("div.centre", {}, tokenForm(error, () => {
     feed.open();
     show();
@@ -49,7 +48,15 @@ function problem(error) {
 
 function tabs() {
   put(document.getElementById("tabs"), Object.entries(VIEWS).map(([key, [label]]) =>
-    h("a", { href: link([key]), "aria-current": key === name ? "page" : null }, icon(key), h("span", {}, label))));
+    h("a", { href: link([key]), "data-view": key }, icon(key), h("span", {}, label))));
+}
+
+/** Links stay what they are, so that the focus stays on them. */
+function mark() {
+  for (const tab of document.querySelectorAll("[data-view]")) {
+    if (tab.dataset.view === name) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+  }
 }
 
 function tools() {
@@ -72,6 +79,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   root.focus();
 });
 listen({ view: () => view, tab: (n) => go([Object.keys(VIEWS)[n]]) });
+tabs();
 tools();
 show();
 feed.start();

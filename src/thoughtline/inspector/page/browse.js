@@ -25,6 +25,7 @@ export class Browse {
     this.route = route;
     const id = route.path[1] ?? "";
     this.element.toggleAttribute("data-detail", Boolean(id));
+    const left = !id && this.#pane && !this.list.element.contains(document.activeElement);
     if (id !== (this.#pane?.id ?? "")) {
       this.#pane?.end();
       this.#pane = id ? new SessionPane(id, { problem: this.problem }) : null;
@@ -37,6 +38,7 @@ export class Browse {
     } else {
       this.#pane?.update(route);
     }
+    if (left) this.list.focus(); // while it still knows which one was open
     this.list.update(route);
   }
 

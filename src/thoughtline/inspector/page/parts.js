@@ -23,7 +23,7 @@ function one(part, context) {
 function call(part, context) {
   const brief = oneLine(part.arguments);
   return fold("call", context, [icon("tool"), h("code.tool-name", {}, part.name), h("span.tool-brief", {}, brief)],
-    () => [h("pre.code", { tabindex: "0", "aria-label": "Arguments" }, h("code", {}, laidOut(part.arguments))),
+    () => [h("pre.code", { tabindex: "0", role: "group", "aria-label": "Arguments" }, h("code", {}, laidOut(part.arguments))),
       part.id && h("p.fine", {}, `call ${part.id}`)]);
 }
 
@@ -32,7 +32,7 @@ function result(part, context) {
   return fold(part.error ? "result failed" : "result", context,
     [icon("returned"), h("code.tool-name", {}, part.name || "result"), h("span.tool-brief", {}, oneLine(content)),
       part.error && h("span.tally.missed", {}, "error")],
-    () => [h("pre.code", { tabindex: "0", "aria-label": "Result" }, h("code", {}, laidOut(content))),
+    () => [h("pre.code", { tabindex: "0", role: "group", "aria-label": "Result" }, h("code", {}, laidOut(content))),
       h("p.fine", {}, `${count(content.length)} characters · answers call ${part.call}`)]);
 }
 

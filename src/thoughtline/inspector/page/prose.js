@@ -11,7 +11,7 @@ export function prose(text) {
   const shown = text.length > MOST ? text.slice(0, MOST) : text;
   for (const match of shown.matchAll(FENCE)) {
     paragraphs(made, shown.slice(from, match.index));
-    made.append(h("pre.code", { tabindex: "0", "aria-label": "Code" }, h("code", {}, match[2])));
+    made.append(h("pre.code", { tabindex: "0", role: "group", "aria-label": "Code" }, h("code", {}, match[2])));
     from = match.index + match[0].length;
   }
   paragraphs(made, shown.slice(from));

@@ -12,14 +12,16 @@ import { loading, trouble } from "./states.js";
 import { status } from "./status.js";
 import { Tree } from "./tree.js";
 
+const COVERED = matchMedia("(max-width: 860px)"); // here the request lies over the conversation
+
 export class SessionPane {
   constructor(id, { problem }) {
     Object.assign(this, { id, problem, tree: new Tree(), dirty: new Set(), facts: null, ended: false });
     this.head = h("header.session-head");
     this.scroller = h("div.session-scroll", { tabindex: "0", role: "group", "aria-label": "Session" });
     this.request = new RequestPanel({ session: id, close: () => this.#closeRequest(), jump: (turn) => adjust({ turn }) });
-    this.element = h("section.session", { "aria-label": "Session" },
-      h("div.session-main", {}, this.head, this.scroller), this.request.element);
+    this.main = h("div.session-main", {}, this.head, this.scroller);
+    this.element = h("section.session", { "aria-label": "Session" }, this.main, this.request.element);
     this.shelf = { open: new Set(), texts: new Map(), fetch: (turn) => this.#texts(turn) };
     this.soon = calmly(120, () => this.#refresh());
     this.onfeed = ({ detail }) => {
@@ -29,6 +31,8 @@ export class SessionPane {
     };
     feed.addEventListener("event", this.onfeed);
     feed.addEventListener("live", this.onfeed);
+    this.onsize = () => (this.main.inert = Boolean(this.request.turn) && COVERED.matches);
+    COVERED.addEventListener("change", this.onsize);
   }
 
   end() {
@@ -36,6 +40,7 @@ export class SessionPane {
     this.soon.cancel();
     feed.removeEventListener("event", this.onfeed);
     feed.removeEventListener("live", this.onfeed);
+    COVERED.removeEventListener("change", this.onsize);
     this.conversation?.end();
   }
 
@@ -52,7 +57,9 @@ export class SessionPane {
         after = page.nextAfter ?? null;
         if (after) put(this.scroller, loading(`Loading turn ${count(this.tree.turns.size)} of ${count(page.session.turns)}…`));
       }
-      if (!this.ended) this.update(this.route, { first: true });
+      if (this.ended) return;
+      this.update(this.route, { first: true });
+      if (document.activeElement === document.body) this.scroller.focus({ preventScroll: true });
     } catch (error) {
       if (!this.ended) this.#fail(error);
     }
@@ -144,6 +151,7 @@ export class SessionPane {
     const { turn, request } = route.query;
     const opened = request !== (this.request.turn ?? undefined);
     this.element.toggleAttribute("data-request", Boolean(request));
+    this.main.inert = Boolean(request) && COVERED.matches;
     if (opened || changed?.has(request)) this.request.show(request ?? null, { focus: !first && !changed });
     if (route.path[2] === "compare") this.#compare(route.query);
     else {
@@ -201,6 +209,7 @@ export class SessionPane {
     const compared = this.route.path[2] === "compare";
     const head = this.#head();
     const many = this.tree.heads().length > 1;
+    document.title = `${facts.title || "Untitled"} · Thoughtline`;
     put(this.head,
       h("div.session-title", {}, this.#back(), h("h1", { title: facts.title }, facts.title || "Untitled"), status(facts.status),
         iconButton("copy", "Copy the session's id", () => navigator.clipboard?.writeText(this.id).then(() => announce("Copied"))),

@@ -10,6 +10,7 @@ import { dot } from "./status.js";
 import { Windowed } from "./windowing.js";
 
 const PAGE = 100;
+const FRESH = 25; // how many are asked for when something has happened: it is on top
 
 export class SessionList {
   #rows = [];
@@ -31,7 +32,7 @@ export class SessionList {
       scroller: this.scroller, list: this.list, guess: 64, key: (row) => row.id, render: (row) => this.#row(row),
       onrange: (first, last) => last > this.#rows.length - 40 && this.#more(),
     });
-    this.soon = calmly(700, () => this.#refresh());
+    this.soon = calmly(1200, () => this.#refresh());
     feed.addEventListener("event", this.soon);
     feed.addEventListener("reset", this.soon);
     feed.addEventListener("live", (this.onlive = ({ detail }) => detail.kind !== "text" && this.soon()));
@@ -73,7 +74,7 @@ export class SessionList {
   /** What is new, put on top of what is there. */
   #refresh() {
     if (document.hidden || !this.#asked) return;
-    this.#fetch({ ...this.#asked, limit: PAGE }, (page) => {
+    this.#fetch({ ...this.#asked, limit: FRESH }, (page) => {
       const fresh = new Set(page.sessions.map((row) => row.id));
       const whole = !page.nextCursor;
       const bound = page.sessions.at(-1)?.touched ?? Infinity;

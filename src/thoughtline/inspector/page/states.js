@@ -17,10 +17,10 @@ export function noSessions() {
     h("div.state-icon", {}, icon("plug", 22)),
     h("h2", {}, "No sessions yet"),
     h("p", {}, "Point a client at this gateway and keep its key. Each conversation appears here while it happens."),
-    h("pre.snippet", { tabindex: "0", "aria-label": "Environment for clients" },
+    h("pre.snippet", { tabindex: "0", role: "group", "aria-label": "Environment for clients" },
       h("code", {}, `export OPENAI_BASE_URL=${base}/v1\nexport ANTHROPIC_BASE_URL=${base}`)),
     h("p.fine", {}, "Nothing at hand? This asks a simulated model, without a key or a network:"),
-    h("pre.snippet", { tabindex: "0", "aria-label": "A first request" },
+    h("pre.snippet", { tabindex: "0", role: "group", "aria-label": "A first request" },
       h("code", {}, `curl ${base}/v1/chat/completions -H 'content-type: application/json' \\\n  -d '{"model":"sim/deepseek","messages":[{"role":"user","content":"Hello"}]}'`)),
   );
 }
