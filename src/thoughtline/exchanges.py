@@ -16,7 +16,7 @@ from thoughtline.capture import Capture
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.dialects.base import Dialect, Reader, Request
 from thoughtline.errors import StoreError, Unreadable
-from thoughtline.events import Event, Happening
+from thoughtline.events import Event, Happening, Outcome
 from thoughtline.guards import Target
 from thoughtline.matching import Path, survey
 from thoughtline.memories import Memory
@@ -215,6 +215,14 @@ class Exchange:
         """The turn as far as it has come; a thought that is growing has no end yet."""
         capture = self.capture
         return capture.glimpse(capture.output if self._finished else self._reader.glimpse())
+
+    @property
+    def refusal(self) -> str:
+        """Why the provider failed inside of its answer, before it had said anything."""
+        ended = self._capture.ended if self._capture is not None else None
+        if ended is None or ended.outcome is not Outcome.FAILED or self.capture.output:
+            return ""
+        return ended.reason
 
     def feed(self, data: bytes) -> list[Happening]:
         """Take in a piece of the response; what happened in it, for whoever watches."""

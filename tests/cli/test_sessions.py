@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -414,3 +415,20 @@ def test_ctrl_c_cancels_the_answer_and_not_the_conversation(monkeypatch):
         assert terminal.end() == 0
     outcomes = [turn["outcome"] for turn in json.loads(run("show", "--json").output)["turns"]]
     assert outcomes == ["aborted", "completed"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_a_question_is_no_answer():
+    terminal = Terminal("chat", "--provider", "sim:deepseek", "--tools")
+    terminal.until("> ")
+    terminal.type("Look\n")
+    terminal.until("[a]lways: ")
+    time.sleep(0.5)  # the prompt is there a moment before anybody reads
+    terminal.type("\x03")
+    terminal.until("(cancelled)")
+    terminal.until("> ")
+    terminal.type("\x04")
+    assert terminal.end() == 0
+    facts = events(run("export", "last").stdout)
+    assert not [f for f in facts if f["type"] == "permission_decision"]
+    assert facts[-1]["type"] == "turn_ended" and facts[-1]["data"]["outcome"] == "aborted"

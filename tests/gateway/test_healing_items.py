@@ -465,3 +465,32 @@ async def test_reconnecting_is_not_a_matter_of_the_request():
     wire = ScriptedWire(Answer(400, error))
     answer = await Rooms(wire, "openai").post("/v1/responses", {"model": GPT, "input": "hi"})
     assert (answer.status, answer.json, len(wire.sent)) == (400, error, 1)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_refusal_inside_of_an_answer_is_heeded_by_the_next_request(stream):
+    """The client has its status and cannot be answered anew; but the thought is known now."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA-1"}
+    words = {"type": "message", "role": "assistant", "id": "m", "content": "Done."}
+    why = "The encrypted content gAAA-1 could not be verified."
+    fine = {"id": "resp_1", "status": "completed", "output": [thought, words]}
+    error = {"code": "invalid_encrypted_content", "message": why}
+    failed = {"id": "resp_2", "status": "failed", "output": [], "error": error}
+    answer = Answer(200, failed)
+    if stream:
+        event = json.dumps({"type": "response.failed", "response": failed})
+        sse = {"content-type": "text/event-stream"}
+        answer = Answer(200, f"event: response.failed\ndata: {event}\n\n".encode(), sse)
+    wire = ScriptedWire(Answer(200, fine), answer, Answer(200, fine))
+    rooms = Rooms(wire, "openai")
+    heard = [{"role": "user", "content": "hi"}]
+    echoed = [*heard, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "on"}]
+    asked = {"model": "gpt-5.6", "input": echoed}
+    await rooms.post("/v1/responses", {"model": "gpt-5.6", "input": heard})
+    refused = await rooms.post("/v1/responses", asked | {"stream": stream})
+    assert (refused.status, refused.body) == (200, answer.body)
+    assert len(wire.sent) == 2  # it came to the client as it was, and was not asked again
+    await rooms.post("/v1/responses", asked)
+    kinds = [[item.get("type", item.get("role")) for item in b["input"]] for b in wire.bodies]
+    assert "reasoning" in kinds[1] and "reasoning" not in kinds[2]
+    assert [fact.reason for fact in await rooms.facts("quarantined")] == ["drop_sealed"]

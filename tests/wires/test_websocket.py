@@ -4,6 +4,7 @@ is shown twice, and nothing of the context is missing, whatever breaks."""
 import asyncio
 import contextlib
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -83,6 +84,21 @@ async def test_after_the_first_request_only_new_items_are_sent(sims, name):
         assert wire.tally.reasons == {Reason.NO_BASELINE: 1, Reason.CONTINUED: 11}
         assert wire.tally.size < wire.tally.whole / 5
         assert talker.answer.sent.size == len(sims[name].requests[-1].request.body)
+
+
+@pytest.mark.slow
+async def test_a_hundred_turns_cost_a_few_hundredths_of_full_sends(sims):
+    """At most 3 %, and as much for each quarter of the session: a line, no curve."""
+    async with wired() as wire:
+        talker = Talker(sims.url("openai"), wire, say="a hundred times " + "x" * 600)
+        marks = [0]
+        for _ in range(4):
+            for _ in range(25):
+                await talker.turn()
+            marks.append(wire.tally.size)
+        quarters = [after - before for before, after in pairwise(marks)]
+        assert wire.tally.size <= 0.03 * wire.tally.whole
+        assert max(quarters) <= 1.5 * min(quarters)
 
 
 async def test_seals_that_come_with_the_last_event_only_are_no_hindrance(sims):

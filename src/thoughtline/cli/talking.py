@@ -1,5 +1,7 @@
 """The terminal's side of `thoughtline chat`: what is asked, shown and typed."""
 
+import asyncio
+import signal
 import sys
 from typing import Any
 
@@ -67,6 +69,7 @@ class Talk:
         self._timed = 0  # thoughts of this turn whose length was told
         self._unseen: list[Thought] = []  # and those that nobody saw coming
         self._spoken = False
+        self._interrupted = False
 
     def ask(self) -> str | None:
         """The next message; None when there is none."""
@@ -86,6 +89,7 @@ class Talk:
 
     async def say(self, chat: Chat, words: str) -> Chat:
         """Say it, and show what comes back."""
+        self._interrupted = False
         run = chat.run(words)
         async for event in run:
             if self.as_json:
@@ -172,10 +176,16 @@ class Talk:
         if not self._terminal:
             return Verdict.DENY, "nobody to ask; start the chat with --yes"
         question = f"{brief(ask.tool)}({brief(ask.call.arguments)})? [y]es, [n]o, [a]lways: "
+        if self._interrupted:  # another call of the same answer
+            raise asyncio.CancelledError
+        self._break()
         try:
-            answer = input(click.style(question, fg="yellow")).strip().lower()
+            answer = _interruptible(click.style(question, fg="yellow")).strip().lower()
         except EOFError:
             answer = "n"
+        except asyncio.CancelledError:
+            self._interrupted = True
+            raise
         if answer.startswith("a"):
             return Verdict.ALWAYS, ""
         return (Verdict.ALLOW, "") if answer.startswith("y") else (Verdict.DENY, "by the user")
@@ -196,6 +206,23 @@ class Talk:
             case _:
                 click.echo(_COMMANDS)
         return chat
+
+
+def _interruptible(question: str) -> str:
+    """Ask; Ctrl-C cancels the run at once and is no answer.
+
+    While a run is under way, Ctrl-C only asks its task to stop, which it cannot while we wait for
+    a line.
+    """
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return input(question)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, usual)
+        signal.raise_signal(signal.SIGINT)
+        raise asyncio.CancelledError from None
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _undo(chat: Chat) -> str:

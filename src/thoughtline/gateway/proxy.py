@@ -401,6 +401,8 @@ class _Walk:
             return
         reason = await self._guarded(gallery, exchange, inbound, stream=stream)
         proxy.observer.ended(exchange, inbound.status, reason)
+        if refusal := exchange.refusal:
+            await proxy.healer.heal(exchange, 400, refusal.encode(), strict=True)
 
     async def _guarded(
         self, gallery: Gallery, exchange: Exchange, inbound: Inbound, *, stream: bool
