@@ -411,6 +411,7 @@ def test_ctrl_c_cancels_the_answer_and_not_the_conversation(monkeypatch):
         terminal.type("Go on\n")
         terminal.until("Done.")
         terminal.until("> ")
+        time.sleep(0.5)  # the prompt is there a moment before anybody reads
         terminal.type("\x03")
         assert terminal.end() == 0
     outcomes = [turn["outcome"] for turn in json.loads(run("show", "--json").output)["turns"]]

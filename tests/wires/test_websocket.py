@@ -87,11 +87,12 @@ async def test_after_the_first_request_only_new_items_are_sent(sims, name):
 
 
 @pytest.mark.slow
-async def test_a_hundred_turns_cost_a_few_hundredths_of_full_sends(sims):
+async def test_a_hundred_turns_cost_a_few_hundredths_of_full_sends():
     """At most 3 %, and as much for each quarter of the session: a line, no curve."""
-    async with wired() as wire:
-        talker = Talker(sims.url("openai"), wire, say="a hundred times " + "x" * 600)
-        marks = [0]
+    marks = [0]
+    with serving("openai") as own:
+        wire = ResponsesWire()
+        talker = Talker(own.url("openai"), wire, say="a hundred times " + "x" * 600)
         for _ in range(4):
             for _ in range(25):
                 await talker.turn()
@@ -99,6 +100,7 @@ async def test_a_hundred_turns_cost_a_few_hundredths_of_full_sends(sims):
         quarters = [after - before for before, after in pairwise(marks)]
         assert wire.tally.size <= 0.03 * wire.tally.whole
         assert max(quarters) <= 1.5 * min(quarters)
+        await wire.close()
 
 
 async def test_seals_that_come_with_the_last_event_only_are_no_hindrance(sims):
