@@ -1,7 +1,8 @@
 """A stand-in for a provider, as cheap as Python allows: fixed answers on raw sockets.
 
 Run as a process: `python -m benchmarks.upstream` prints its port. A request whose body asks to
-`"stream":true` gets events at a pace (`x-pace: COUNT/SECONDS` header), any other one JSON body.
+`"stream":true` gets events at a pace (`x-pace: COUNT/SECONDS` header), any other one JSON body
+(`x-say: WORD`: with that word in it, so that no two answers are alike).
 """
 
 import asyncio
@@ -27,12 +28,11 @@ ANSWER = json.dumps(
         "usage": {"prompt_tokens": 100, "completion_tokens": 40, "total_tokens": 140},
     }
 ).encode()
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(
-    ANSWER
-)
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 PACE = re.compile(rb"\r\nx-pace: *(\d+)/([\d.]+)", re.IGNORECASE)
+SAY = re.compile(rb"\r\nx-say: *(\w+)", re.IGNORECASE)
 DELTA = (
     b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","model":"deepseek-v4-pro","choices":'
     b'[{"index":0,"delta":{"reasoning_content":"and so on, and "},"finish_reason":null}]}\n\n'
@@ -71,7 +71,9 @@ class Provider(asyncio.Protocol):
                 count, seconds = (int(pace[1]), float(pace[2])) if pace else (100, 0.0)
                 asyncio.ensure_future(self.stream(count, seconds))
             else:
-                self.transport.write(HEAD + ANSWER)  # type: ignore[attr-defined]
+                said = SAY.search(head)
+                body = ANSWER.replace(b"mended.", b"mended. %s" % said[1]) if said else ANSWER
+                self.transport.write(HEAD % len(body) + body)  # type: ignore[attr-defined]
 
     async def stream(self, count: int, seconds: float) -> None:
         """Events at a pace."""

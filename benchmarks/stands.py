@@ -1,0 +1,171 @@
+"""What is measured: processes on this machine, each in front of the same stand-in for a provider.
+
+The gateway has a SQLite file of its own; nginx is a bare `proxy_pass`; LiteLLM's proxy is found
+through `THOUGHTLINE_BENCH_LITELLM`, in `.venv-litellm` or on the path. What is not installed is
+left out.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Stand(NamedTuple):
+    """Who is measured, and where."""
+
+    port: int
+    pid: int
+    path: str
+
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu(pid: int) -> float:
+    """Seconds of CPU that a process and its children have used."""
+    total = 0.0
+    for stat in [Path(f"/proc/{pid}/stat"), *_children(pid)]:
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / TICKS
+    return total
+
+
+def _children(pid: int) -> list[Path]:
+    try:
+        kids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [Path(f"/proc/{kid}/stat") for kid in kids]
+
+
+def memory(pid: int) -> float:
+    """Resident bytes of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextlib.contextmanager
+def process(*command: str, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A process for the length of a block."""
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={k: v for k, v in os.environ.items() if not k.startswith("THOUGHTLINE_")} | (env or {}),
+    )
+    try:
+        yield running
+    finally:
+        running.terminate()
+        try:
+            running.wait(10)
+        except subprocess.TimeoutExpired:
+            running.kill()
+
+
+def wait(port: int, seconds: float = 30) -> None:
+    """Until somebody listens."""
+    for _ in range(int(seconds * 20)):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"nobody listens on port {port}")
+
+
+@contextlib.contextmanager
+def gateway(upstream: int) -> Iterator[Stand]:
+    """A gateway with a SQLite store of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "thoughtline.toml"
+        settings.write_text(
+            f'[upstreams.bench]\nbase_url = "http://127.0.0.1:{upstream}"\npolicy = "deepseek"\n'
+            f'[store]\nurl = "sqlite:///{folder}/t.db"\n[log]\nlevel = "error"\n'
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "thoughtline",
+            "serve",
+            "--port",
+            "0",
+            "--json",
+            "--config",
+            str(settings),
+        ]
+        with process(*command) as running:
+            assert running.stdout
+            port = int(json.loads(running.stdout.readline())["url"].rpartition(":")[2])
+            wait(port)
+            yield Stand(port, running.pid, "/u/bench/v1/chat/completions")
+
+
+@contextlib.contextmanager
+def nginx(upstream: int) -> Iterator[Stand | None]:
+    """The same for nginx's proxy_pass; None where there is no nginx."""
+    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    if program is None:
+        yield None
+        return
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "nginx.conf").write_text(
+            f"daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 1;\n"
+            "events {{ worker_connections 4096; }}\n".format()
+            + "http { access_log off; client_body_temp_path /tmp; proxy_temp_path /tmp; fastcgi_temp_path /tmp;"
+            " uwsgi_temp_path /tmp; scgi_temp_path /tmp; client_max_body_size 64m;"
+            f" upstream u {{ server 127.0.0.1:{upstream}; keepalive 128; }}"
+            f" server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://u; proxy_http_version 1.1;"
+            ' proxy_set_header Connection ""; proxy_buffering off; client_body_buffer_size 2m; } } }'
+        )
+        with process(program, "-p", folder, "-c", f"{folder}/nginx.conf") as running:
+            wait(port)
+            yield Stand(port, running.pid, "/v1/chat/completions")
+
+
+@contextlib.contextmanager
+def litellm(upstream: int) -> Iterator[Stand | None]:
+    """The same for LiteLLM's proxy, one worker and no database."""
+    named = os.environ.get("THOUGHTLINE_BENCH_LITELLM", ".venv-litellm/bin/litellm")
+    program = shutil.which(named) or shutil.which("litellm")
+    if program is None:
+        yield None
+        return
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        served = {
+            "model_name": "deepseek-v4-pro",
+            "litellm_params": {
+                "model": "openai/deepseek-v4-pro",
+                "api_base": f"http://127.0.0.1:{upstream}/v1",
+                "api_key": "k",
+            },
+        }
+        config = Path(folder, "config.yaml")
+        config.write_text(json.dumps({"model_list": [served]}))  # JSON is YAML
+        command = [program, "--config", str(config), "--port", str(port), "--host", "127.0.0.1"]
+        alone = {"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"}  # on loopback
+        with process(*command, env={"LITELLM_LOG": "ERROR", "PYTHONPATH": "", **alone}) as running:
+            try:
+                wait(port, 90)
+            except RuntimeError as error:
+                print(f"LiteLLM does not start: {error}", file=sys.stderr)
+                yield None
+                return
+            time.sleep(2)
+            yield Stand(port, running.pid, "/v1/chat/completions")
