@@ -130,6 +130,13 @@ def test_a_simulated_model_by_the_name_that_the_gateway_knows(arguments):
     assert "'claude', model='claude-sonnet-4-5'" in run("chat", *arguments, says="Hi\n").stderr
 
 
+def test_a_session_goes_on_with_whom_it_talked_with():
+    run("chat", "--model", "sim/claude", says="Hi\n")
+    assert (
+        "'claude', model='claude-sonnet-4-5'" in run("chat", "--session", "last", says="x\n").stderr
+    )
+
+
 def test_a_refusal_is_a_failure():
     result = run("chat", "--provider", "sim:claude", "--model", "nope", says="Hi\n", fails=True)
     assert "(failed: 404: model: nope)" in result.stderr

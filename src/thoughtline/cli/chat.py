@@ -88,6 +88,8 @@ def chat(
         provider = replace(provider, overrides=observed(config))
         wire = SimWire(HttpWire())
         with asyncio.Runner() as runner, _closing(runner, wire, store_url, config) as log:
+            if session and not (name or model or base_url):
+                provider = runner.run(_as_before(log, session, provider))
             setting: dict[str, Any] = {
                 "provider": provider,
                 "system": system,
@@ -112,6 +114,31 @@ def _closing(
     finally:
         runner.run(log.close())
         runner.run(wire.close())
+
+
+async def _as_before(log: Log, session: str, otherwise: Provider) -> Provider:
+    """Whom a session talked with last, where nobody says whom to ask now."""
+    chat = await log.resume(await find_session(log, session))
+    last = next((turn.target for turn in reversed(chat.turns) if turn.target), None)
+    if last is None:
+        return otherwise
+    model = last.asked or last.model
+    if last.endpoint.startswith("sim://"):
+        made = sim_provider(last.endpoint.removeprefix("sim://"), model, otherwise.options)
+        return replace(made, overrides=otherwise.overrides)
+    for known in PROVIDERS:
+        if last.endpoint in (known.base_url.rstrip("/"), *known.endpoints.values()):
+            return Provider(
+                known.name,
+                model=model,
+                dialect=last.dialect,
+                options=otherwise.options,
+                overrides=otherwise.overrides,
+            )
+    raise click.UsageError(
+        f"this session talked with {model} at {last.endpoint}; say whom to ask now with "
+        "--provider (or --base-url) and --model"
+    )
 
 
 async def _begin(log: Log, session: str | None, setting: dict[str, Any]) -> Chat:
