@@ -25,6 +25,7 @@ ENDINGS: dict[str, tuple[bytes, ...]] = {
 """Bytes that the last event of a stream holds. Elsewhere they do no harm: the reader knows."""
 
 _OVERLAP = 24
+_BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
 
 
 class Gallery:
@@ -70,7 +71,7 @@ class Gallery:
                     await self._forward(chunk)
                 finally:  # a client that leaves here does not make a hole in the record
                     self.take(chunk)
-            self._between = chunk.endswith(b"\n\n")
+            self._between = chunk.endswith(_BLANK)
             ending = ending and not self._between
             self._last = clock()
         await self._commit_once()
@@ -79,10 +80,10 @@ class Gallery:
     async def _whole(self, chunks: AsyncIterator[bytes]) -> None:
         held = b""
         async for chunk in chunks:
+            self.take(chunk)
             if held:
                 await self._forward(held)
             held = chunk
-            self.take(chunk)
         await self._commit_once()
         await self._send({"type": "http.response.body", "body": held, "more_body": False})
 
@@ -97,6 +98,16 @@ class Gallery:
             self._committed = True
             await self._commit()
 
+    @property
+    def plain(self) -> bool:
+        """Whether words of ours may stand in the stream: not where it is packed."""
+        return self._unpacker.readable and not self._unpacker.packed
+
+    @property
+    def between(self) -> bool:
+        """Whether the client has whole events, and nothing is on its way."""
+        return self._between and not self._busy
+
     async def _forward(self, chunk: bytes) -> None:
         self._busy = True
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -106,7 +117,7 @@ class Gallery:
 
     def keep_alive(self, interval: float) -> None:
         """Ping the client whenever nothing came for that long (0: never), until `stop`."""
-        if interval > 0:
+        if interval > 0 and self.plain:
             self._interval, self._last = interval, self._loop.time()
             self._timer = self._loop.call_later(interval, self._tick)
 
@@ -121,8 +132,11 @@ class Gallery:
         """The one timer of a stream: it is not set anew for each chunk, but looks when due."""
         now = self._loop.time()
         if now - self._last >= self._interval:
-            if self._between and not self._busy and not self._committed:
-                ping = self._exchange.dialect.ping()
-                self._ping = self._loop.create_task(self._forward(ping))
+            if self.between and not self._committed:
+                self._ping = self._loop.create_task(self._say())
             self._last = now
         self._timer = self._loop.call_at(self._last + self._interval, self._tick)
+
+    async def _say(self) -> None:
+        if self.between and not self._committed:  # a task comes later: half an event may be out
+            await self._forward(self._exchange.dialect.ping())

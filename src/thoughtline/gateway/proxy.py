@@ -262,7 +262,6 @@ class _Walk:
         self.dialect: Dialect | None = DIALECTS.get(route.dialect)
         self.upstream = ""  # its name, once it is certain
         self.started = False  # the client has a status line
-        self._watch: Watch | None = None  # for the client to leave
         self._keyed = False  # its credential is for our door only
 
     async def go(self) -> None:
@@ -414,19 +413,20 @@ class _Walk:
             await gallery.show(inbound.chunks(), stream=stream)
         except WireError as error:
             await self.proxy.write(exchange, str(error))
-            await self._break_off(str(error), stream=stream)
+            gallery.stop()
+            if stream and gallery.plain:
+                await self._break_off(str(error), between=gallery.between)
             return str(error)
-        except asyncio.CancelledError:
-            if self._gone and self.proxy.options.finish_on_disconnect:
-                await self._read_on(gallery, inbound)
-            raise
         finally:
             gallery.stop()
         return ""
 
     async def _watched(self, exchange: Exchange | None, walking: Coroutine[Any, Any, None]) -> None:
         """Walk on; if the client leaves, let go of the upstream, and log what there was."""
-        watch = self._watch = Watch(self.receive)
+        if exchange is not None and self.proxy.options.finish_on_disconnect:
+            await walking  # what is sent to nobody is dropped by the server
+            return
+        watch = Watch(self.receive)
         try:
             await walking
         except asyncio.CancelledError:
@@ -441,22 +441,16 @@ class _Walk:
         finally:
             watch.stop()
 
-    @property
-    def _gone(self) -> bool:
-        return self._watch is not None and self._watch.left
+    async def _break_off(self, reason: str, *, between: bool) -> None:
+        """The upstream broke: tell a stream's client in its own tongue.
 
-    async def _read_on(self, gallery: Gallery, inbound: Inbound) -> None:
-        with contextlib.suppress(WireError):
-            async for chunk in inbound.chunks():
-                gallery.take(chunk)
-
-    async def _break_off(self, reason: str, *, stream: bool) -> None:
-        """The upstream broke: tell a stream's client in its own tongue, cut everybody else off."""
-        if not stream or self.dialect is None:
-            raise WireError(reason)
+        Everybody else is cut off: the server does so with a response that does not end.
+        """
+        if self.dialect is None:
+            return
         error = self.dialect.error(502, reason, code="upstream_broke_off")
         event = b"event: error\n" if self.dialect.name in ("messages", "responses") else b""
-        body = event + b"data: " + error + b"\n\n"
+        body = (b"" if between else b"\n\n") + event + b"data: " + error + b"\n\n"
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
 
     # -- answers without a history ---------------------------------------------------------------
@@ -492,8 +486,8 @@ class _Walk:
     async def answer(self, refusal: Refusal) -> None:
         """An answer of ours, in the shape of the dialect that was spoken."""
         self.proxy.observer.refused(self.upstream, self.route.dialect, refusal.status, refusal.code)
-        if self.started:
-            raise refusal
+        if self.started:  # too late for words: what does not end is cut off
+            return
         self.started = True
         speaker = self.dialect or DIALECTS["chat"]
         body = speaker.error(refusal.status, refusal.message, code=refusal.code)
