@@ -55,6 +55,8 @@ def test_the_token_opens_from_elsewhere():
         ("203.0.113.9", "127.0.0.1:7337", {}),  # another machine
         ("127.0.0.1", "evil.test", {}),  # a web page that points its own name here
         ("127.0.0.1", "evil.test:7337", {}),
+        ("127.0.0.1", "127.0.0.1", {"origin": "https://evil.test"}),  # through somebody's browser
+        ("127.0.0.1", "127.0.0.1", {"origin": "null"}),
         ("127.0.0.1", "127.0.0.1", {"x-forwarded-for": "203.0.113.9"}),  # through a proxy
         ("127.0.0.1", "127.0.0.1", {"forwarded": "for=203.0.113.9"}),
     ],
@@ -72,6 +74,7 @@ def test_without_a_token_it_opens_on_the_machine_itself_only(peer, host, headers
 def test_on_the_machine_itself_no_token_is_needed(host, peer):
     with Built().client(peer=peer, host=host) as client:
         assert client.get(CACHE).status_code == 200
+        assert client.delete(CACHE, headers={"origin": f"http://{host}"}).status_code == 200
 
 
 def test_a_local_socket_is_the_machine_itself():

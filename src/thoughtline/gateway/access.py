@@ -4,12 +4,15 @@ Without configured client keys the client's own credential goes upstream, and it
 tenant. With them, a client shows its key here, and the upstream's configured key goes on in its
 place: a client's gateway key never leaves. Credentials are compared in constant time and kept
 only as keyed hashes.
+
+Where no key is asked for, being on this machine counts as one, and so a browser on it could be used
+by any web page that it shows: a page from elsewhere is a stranger, unless it was named.
 """
 
 import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
 
@@ -33,11 +36,17 @@ class Door:
     """Lets clients in and hands out credentials."""
 
     def __init__(
-        self, secret: bytes, *, clients: Mapping[str, str] | None = None, admin_token: str = ""
+        self,
+        secret: bytes,
+        *,
+        clients: Mapping[str, str] | None = None,
+        admin_token: str = "",
+        origins: Sequence[str] = (),
     ) -> None:
         self._secret = secret
         self._clients = dict(clients or {})
         self._admin = admin_token
+        self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
 
     @property
     def open(self) -> bool:
@@ -61,6 +70,18 @@ class Door:
                 name = client
         return Visitor(tenant=f"client:{name}", client=name) if name else None
 
+    def stranger(self, headers: Headers) -> str:
+        """The web page from elsewhere that asks through a browser; empty: nobody of that kind."""
+        return "" if self._clients else self._page(headers)
+
+    def _page(self, headers: Headers) -> str:
+        for name, value in headers:
+            if name == b"origin":
+                origin = value.decode("latin-1").strip().lower()
+                trusted = origin in self._origins or "*" in self._origins
+                return "" if trusted or _is_local(origin) else origin[:100] or "nowhere"
+        return ""
+
     @property
     def guarded(self) -> bool:
         """Whether the administrator has a token."""
@@ -74,7 +95,7 @@ class Door:
         """
         if self._admin:
             return hmac.compare_digest(self._admin.encode(), shown(headers, "").encode())
-        if not (peer == "" or _is_loopback(peer)):
+        if not (peer == "" or _is_loopback(peer)) or self._page(headers):
             return False
         known = {name: value.decode("latin-1") for name, value in headers}
         return not _FORWARDED & known.keys() and _is_loopback(_bare(known.get(b"host", "")))
@@ -86,6 +107,21 @@ _FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 def _bare(host: str) -> str:
     """A `Host` header without its port."""
     return host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+
+
+def _is_local(origin: str) -> bool:
+    """Whether a page comes from this machine, or from an application and no web site.
+
+    `null` is what a page in a sandbox says, and any site can make one.
+    """
+    try:
+        parts = urlsplit(origin)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if parts.scheme in ("http", "https"):
+        return is_loopback(host)
+    return "://" in origin
 
 
 def _is_loopback(host: str) -> bool:

@@ -178,6 +178,7 @@ def _door(settings: Settings, store: Store | None, env: Mapping[str, str]) -> Do
         keyfile.secret(place),
         clients={name: client.key.reveal() for name, client in settings.access.clients.items()},
         admin_token=settings.access.admin_token.reveal(),
+        origins=settings.access.origins,
     )
 
 

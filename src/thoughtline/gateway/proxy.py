@@ -305,6 +305,8 @@ class _Walk:
                 "this gateway does not know that key; expected one of its client keys",
                 "invalid_api_key",
             )
+        if page := self.proxy.door.stranger(self.scope["headers"]):
+            raise foreign(page)
         self._keyed = bool(visitor.client)
         return visitor
 
@@ -494,6 +496,17 @@ class _Walk:
         made = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await self.send({"type": "http.response.start", "status": refusal.status, "headers": made})
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def foreign(page: str) -> Refusal:
+    """The answer to a web page that nobody named."""
+    return Refusal(
+        403,
+        f"a web page from {page} asks through a browser, and this gateway knows its clients only "
+        "by their being on this machine; list the page under `access.origins` if you trust it, "
+        "or set client keys",
+        "foreign_page",
+    )
 
 
 def escaped(scope: Scope) -> str:

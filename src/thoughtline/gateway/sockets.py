@@ -20,7 +20,7 @@ from thoughtline.exchanges import Exchange
 from thoughtline.gateway import headers, transcripts
 from thoughtline.gateway.access import Visitor, without_key
 from thoughtline.gateway.lanes import Lane
-from thoughtline.gateway.proxy import Proxy, Receive, Refusal, Scope, Send, escaped
+from thoughtline.gateway.proxy import Proxy, Receive, Refusal, Scope, Send, escaped, foreign
 from thoughtline.gateway.routes import Route, climbs, parse
 from thoughtline.gateway.transcripts import Create, Transcript
 from thoughtline.gateway.upstreams import Upstream
@@ -70,6 +70,8 @@ class Sockets:
                 "this gateway does not know that key; expected one of its client keys",
                 "invalid_api_key",
             )
+        if page := self.proxy.door.stranger(scope["headers"]):
+            raise foreign(page)
         if self.proxy.draining:
             raise Refusal(503, "this gateway is going down; connect again", "going_down")
         if route.upstream:

@@ -114,6 +114,12 @@ class Access(Section, frozen=True, kw_only=True):
             extra={"shown": ADMIN_TOKEN},
         ),
     ] = Secret()
+    origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Web pages that may ask without a client key, beside those of this machine."
+        ),
+    ] = ()
     clients: dict[str, Client] = {}
 
 
