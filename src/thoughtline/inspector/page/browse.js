@@ -3,7 +3,7 @@ import { h, put } from "./dom.js";
 import { go } from "./router.js";
 import { SessionPane } from "./session.js";
 import { SessionList } from "./sessions.js";
-import { empty } from "./states.js";
+import { empty, noSessions } from "./states.js";
 
 export class Browse {
   #pane = null;
@@ -13,7 +13,7 @@ export class Browse {
     this.list = new SessionList({ problem });
     this.detail = h("div.detail");
     this.element = h("div.split", {}, this.list.element, this.detail);
-    this.list.ondraw = (rows) => !this.#pane && this.#nothing(rows);
+    this.list.ondraw = ({ begun }) => !this.#pane && this.#nothing(begun);
     put(root, this.element);
   }
 
@@ -33,7 +33,7 @@ export class Browse {
         put(this.detail, this.#pane.element);
         this.#pane.load(route);
       } else {
-        this.#nothing(1);
+        this.#nothing(true);
       }
     } else {
       this.#pane?.update(route);
@@ -42,9 +42,9 @@ export class Browse {
     this.list.update(route);
   }
 
-  #nothing(rows) {
-    put(this.detail, rows > 0 && empty({ drawn: "sessions", title: "Choose a session",
-      text: "Its turns, its branches, and where each of its thoughts went." }));
+  #nothing(begun) {
+    put(this.detail, begun ? empty({ drawn: "sessions", title: "Choose a session",
+      text: "Its turns, its branches, and where each of its thoughts went." }) : noSessions());
   }
 
   /** After a pause or a lost connection: what was shown may be old. */

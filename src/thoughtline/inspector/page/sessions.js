@@ -121,9 +121,9 @@ export class SessionList {
     put(this.note, this.#rows.length ? null : this.#cursor ? loading("Searching…") : filtered
       ? empty({ drawn: "search", title: "Nothing matches", text: "No session has all of this.",
         more: [h("button.secondary", { type: "button", onclick: () => go(this.route.path) }, "Clear the search")] })
-      : noSessions());
+      : [h("p.fine.pad.wide-only", {}, "No sessions yet"), h("div.narrow-only", {}, noSessions())]);
     this.count.textContent = this.#rows.length ? `${count(this.#rows.length)}${this.#cursor ? "+" : ""} ${this.#rows.length === 1 ? "session" : "sessions"}` : "";
-    this.ondraw?.(this.#rows.length);
+    this.ondraw?.({ begun: this.#rows.length > 0 || filtered || this.#cursor !== null });
   }
 
   // -- rows --------------------------------------------------------------------------------------
