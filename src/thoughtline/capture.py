@@ -11,6 +11,7 @@ from copy import copy
 
 from msgspec.structs import replace
 
+from thoughtline import repeats
 from thoughtline.clock import Clock
 from thoughtline.events import (
     NAMES,
@@ -24,7 +25,6 @@ from thoughtline.events import (
     ToolCall,
     ToolResult,
     TurnEnded,
-    TurnStarted,
     UserMessage,
     draft,
 )
@@ -115,7 +115,7 @@ class Capture:
             ended = replace(ended, wire=self.wire)
         heard = self._heard()
         start = draft(
-            TurnStarted(target=self.origin, replay=self._restoration.rulings),
+            repeats.started(self.origin, self._restoration, self._repeated()),
             id=self.turn,
             parent=self.parent,
             at=self._started,
@@ -142,6 +142,7 @@ class Capture:
             self._keys(turn),
             hints=self._path.hints,
             skipped=self._restoration.skipped,
+            ruled=repeats.mark(self._restoration.rulings),
         )
         return Batch(
             session=self.session, tenant=self.tenant, drafts=tuple(facts), memories=(memory,)
@@ -173,6 +174,12 @@ class Capture:
         last = self._path.turns[-1] if self._path.turns else None
         lists = self.origin.dialect == "responses" and not self._path.previous
         return last if lists and last is not None and last.output else None
+
+    def _repeated(self) -> int:
+        """How many rulings the log has already, with the turn before."""
+        before, rulings = self._restoration.parent, self._restoration.rulings
+        here = before is not None and before.session == self.session
+        return repeats.marked(rulings, before.ruled) if before is not None and here else 0
 
     def _heard(self) -> tuple[Part, ...]:
         last = self._path.turns[-1] if self._path.turns else None

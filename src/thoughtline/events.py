@@ -84,6 +84,8 @@ class TurnStarted(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     target: Origin | None = None
     replay: tuple[Any, ...] = ()  # what was put back, dropped or missed, and why (replay.Ruling)
+    repeated: int = 0  # so many rulings of the turn before come first, unchanged (see repeats)
+    tally: dict[str, int] = {}  # then: how many outputs were ruled how, the repeated ones included
 
 
 class TurnEnded(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -34,6 +34,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     hints: tuple[str, ...] = ()  # digests of session ids the client sent along
     skipped: dict[str, str] = {}  # what the request went out without: chain key → why (sticky)
     quarantined: frozenset[int] = frozenset()  # positions among the thoughts
+    ruled: str = ""  # mark of the rulings its request went out with (see repeats)
     chars: int = 0  # of the thoughts, as people read them
     names: tuple[bytes, ...] = ()  # look-up keys, strongest first
 
@@ -55,6 +56,7 @@ def remember(
     *,
     hints: tuple[str, ...] = (),
     skipped: dict[str, str] | None = None,
+    ruled: str = "",
 ) -> Memory:
     """The memory of a finished turn under all the names it may be asked for by."""
     names = [keys.chain, keys.near, keys.alone]
@@ -85,6 +87,7 @@ def remember(
         hints=hints,
         skipped=skipped or {},
         quarantined=turn.quarantined,
+        ruled=ruled,
         chars=len(readable(thoughts)),
         names=tuple(dict.fromkeys(names)),
     )

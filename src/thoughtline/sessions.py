@@ -110,9 +110,14 @@ class Session:
             session=self.id,
             target=body.target,
             started=event.at,
-            replay=body.replay,
+            replay=self._replayed(event, body),
         )
         self._children.setdefault(event.parent, []).append(event.id)
+
+    def _replayed(self, event: Event, body: TurnStarted) -> tuple[Any, ...]:
+        """All rulings of a turn: those it repeats stand with the turn before."""
+        before = self._drafts.get(event.parent) if body.repeated else None
+        return (*before.facts["replay"][: body.repeated], *body.replay) if before else body.replay
 
     def _quarantine(self, body: Quarantined) -> None:
         if draft := self._drafts.get(body.turn):

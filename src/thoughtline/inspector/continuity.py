@@ -14,7 +14,7 @@ from msgspec import Struct
 from thoughtline.clock import Clock
 from thoughtline.events import Event, Usage
 from thoughtline.inspector.reading import gently
-from thoughtline.inspector.rulings import Ruled
+from thoughtline.inspector.rulings import Started, Target, started
 from thoughtline.inspector.shapes import Bucket, Continuity
 from thoughtline.stores.base import Store
 
@@ -42,22 +42,11 @@ _NAMES = (
 )
 
 
-class _Target(Struct):
-    provider: str = ""
-    model: str = ""
-
-
-class _Started(Struct):
-    target: _Target | None = None
-    replay: tuple[Ruled, ...] = ()
-
-
 class _Ended(Struct):
     usage: Usage | None = None
     model: str = ""
 
 
-_started = msgspec.json.Decoder(_Started)
 _ended = msgspec.json.Decoder(_Ended)
 
 Key = tuple[int, str, str]
@@ -109,23 +98,22 @@ class Counting:
     def _take(self, event: Event) -> None:
         try:
             if event.type == "turn_started":
-                self._start(event, _started.decode(event.data))
+                self._start(event, started(event.data))
             else:
                 self._end(event, _ended.decode(event.data))
         except msgspec.MsgspecError:
             return  # of a newer version, or damaged
 
-    def _start(self, event: Event, body: _Started) -> None:
-        target = body.target or _Target()
+    def _start(self, event: Event, body: Started) -> None:
+        target = body.target or Target()
         self._pending[event.session, event.id] = (target.provider, target.model)
         if len(self._pending) > PENDING:
             del self._pending[next(iter(self._pending))]
         counts = self._of(event.at, target.provider, target.model)
         counts["turns"] += 1
-        for one in body.replay:
-            if one.action in counts:
-                counts[one.action] += 1
-            counts["missed"] += one.missed
+        for name, count in msgspec.structs.asdict(body.counts).items():
+            if name in counts:
+                counts[name] += count
 
     def _end(self, event: Event, body: _Ended) -> None:
         provider, model = self._pending.pop((event.session, event.parent), ("", body.model))

@@ -4,7 +4,9 @@ Enough for a listing, and to know which events a page of turns is folded from. F
 grows, one event at a time, and kept for as long as it is asked for.
 """
 
+import sys
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ from msgspec import Struct
 
 from thoughtline.errors import Unreadable
 from thoughtline.events import Event, Quarantined, SessionForked, TurnEnded, UserMessage
-from thoughtline.inspector.rulings import Ruled, counted
+from thoughtline.inspector.rulings import Ruled, Started, Target, started
 from thoughtline.inspector.shapes import Counts
 from thoughtline.parts import Part, Text
 
@@ -21,19 +23,6 @@ TITLE = 120
 
 ALL = -1
 """In the place of positions: every thought of the turn."""
-
-
-class _Target(Struct):
-    provider: str = ""
-    model: str = ""
-
-
-class _Started(Struct):
-    target: _Target | None = None
-    replay: tuple[Ruled, ...] = ()
-
-
-_started = msgspec.json.Decoder(_Started)
 
 
 class Line(Struct):
@@ -47,6 +36,8 @@ class Line(Struct):
     model: str = ""
     outcome: str | None = None
     counts: Counts = Counts()
+    replay: tuple[Ruled, ...] = ()  # rulings that are new with it
+    repeated: int = 0  # and how many of the turn before come first
 
 
 class Outline:
@@ -62,6 +53,7 @@ class Outline:
         self.origin: SessionForked | None = None
         self.title = ""
         self.thoughts = 0
+        self._last: tuple[str, tuple[Ruled, ...]] = ("", ())  # a turn, and all its rulings
 
     def apply(self, event: Event) -> None:
         """Take in the next event."""
@@ -90,10 +82,10 @@ class Outline:
         if event.id in self.lines:
             return  # a turn starts once
         try:
-            body = _started.decode(event.data)
+            body = started(event.data)
         except msgspec.MsgspecError:  # of a newer version, perhaps
-            body = _Started()
-        target = body.target or _Target()
+            body = Started()
+        target = body.target or Target()
         self.lines[event.id] = Line(
             id=event.id,
             parent=event.parent,
@@ -101,13 +93,29 @@ class Outline:
             last=event.seq,
             provider=target.provider,
             model=target.model,
-            counts=counted(body.replay),
+            counts=body.counts,
+            replay=body.replay,
+            repeated=body.repeated,
         )
         self.children.setdefault(event.parent, []).append(event.id)
-        for memory in {one.memory for one in body.replay if one.memory and one.carried}:
+        self._last = (event.id, self.rulings(event.id))
+        for memory in {one.memory for one in self._last[1] if one.memory and one.carried}:
             self.replayed[memory] = self.replayed.get(memory, 0) + 1
 
     # -- reading it ------------------------------------------------------------------------------
+
+    def rulings(self, turn: str) -> tuple[Ruled, ...]:
+        """All rulings of a turn, also those that stand with the turns before it."""
+        pieces: list[tuple[Ruled, ...]] = []
+        line, wanted = self.lines.get(turn), sys.maxsize
+        while line is not None and wanted:
+            if line.id == self._last[0]:
+                pieces.append(self._last[1][:wanted])
+                break
+            pieces.append(line.replay[: max(0, wanted - line.repeated)])
+            wanted = min(wanted, line.repeated)
+            line = self.lines.get(line.parent)
+        return tuple(chain.from_iterable(reversed(pieces)))
 
     @property
     def status(self) -> str | None:

@@ -95,7 +95,7 @@ class Reading:
         known: dict[str, Turn] = {}
         async for id in gently(wanted):
             with contextlib.suppress(ThoughtlineError):
-                known[id] = session.turn(id)
+                known[id] = replace(session.turn(id), replay=outline.rulings(id))
         return [_barred(known[line.id], outline) for line in lines if line.id in known]
 
 

@@ -49,6 +49,32 @@ def ruled(replay: Iterable[Any]) -> list[Ruled]:
     return found
 
 
+class Started(Struct):
+    """What of a `turn_started` event matters here."""
+
+    target: "Target | None" = None
+    replay: tuple[Ruled, ...] = ()
+    repeated: int = 0
+    tally: dict[str, int] = {}
+
+    @property
+    def counts(self) -> Counts:
+        """How many of each, those that repeat the turn before included."""
+        if not self.repeated:
+            return counted(self.replay)
+        return Counts(**{name: self.tally.get(name, 0) for name in Counts.__struct_fields__})
+
+
+class Target(Struct):
+    """Where a request went."""
+
+    provider: str = ""
+    model: str = ""
+
+
+started = msgspec.json.Decoder(Started).decode
+
+
 def counted(rulings: Iterable[Ruled]) -> Counts:
     """How many of each."""
     counts = dict.fromkeys(Counts.__struct_fields__, 0)

@@ -10,6 +10,7 @@ from copy import copy
 
 from msgspec.structs import replace
 
+from thoughtline import repeats
 from thoughtline.capture import output, said
 from thoughtline.events import (
     NAMES,
@@ -21,7 +22,6 @@ from thoughtline.events import (
     Reasoning,
     ToolResult,
     TurnEnded,
-    TurnStarted,
 )
 from thoughtline.library.histories import unanswered
 from thoughtline.library.ledgers import Ledger
@@ -56,7 +56,10 @@ class Record:
         Raises `Conflict` when somebody else has written to the session.
         """
         self.target = target
-        started = TurnStarted(target=target, replay=decided.restoration.rulings)
+        restoration, session = decided.restoration, self.ledger.session
+        before = session.turn(self.parent).replay if self.ledger.has(self.parent) else ()
+        same = repeats.alike(restoration.rulings, before)
+        started = repeats.started(target, restoration, same)
         first = replace(self.ledger.draft(started, self.parent), id=self.id)
         rest = [self.ledger.draft(body, self.id) for body in said(input)]
         await self.ledger.write([first, *rest], alone=True, tell=self._emit)
@@ -118,7 +121,12 @@ class Record:
             started=self._started,
             ended=self.ledger.clock.wall(),
         )
-        return remember(turn, copy(sent.path.trail).speak(made), skipped=sent.restoration.skipped)
+        return remember(
+            turn,
+            copy(sent.path.trail).speak(made),
+            skipped=sent.restoration.skipped,
+            ruled=repeats.mark(sent.restoration.rulings),
+        )
 
     @property
     def outcome(self) -> Outcome | None:
