@@ -98,4 +98,3 @@ async def test_a_long_conversation_is_logged_in_proportion_to_its_length(name, t
     assert max(len(start.get("replay", ())) for start in starts) <= 2
     assert len(turns[-1].replay) == len(sim.requests) - 1
     assert sum(len(turn.replay) for turn in turns) > 10 * TURNS
-
