@@ -326,3 +326,10 @@ def test_seals_tell_values_apart_without_keeping_them(value):
 def test_digests_are_blind_to_formatting(value, seed):
     assert keys.digest(value) == keys.digest(json.loads(spell(value, Random(seed))))
     assert keys.canonical({"b": 1, "a": ["\ud83d"]}) == '{"a":["\\ud83d"],"b":1}'
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("said", ["", " a ", "<think>b</think> c", "\ufeffd", "é|1:", "\ud83d"])
+def test_the_short_way_for_a_single_text_is_the_long_way(said, heard):
+    one, more = [Text(text=said)], [Text(text=said), Text(text="")]
+    assert keys.visible(one, heard=heard) == keys.visible(more, heard=heard)

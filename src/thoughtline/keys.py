@@ -104,11 +104,15 @@ def _join(tag: bytes, pieces: Iterable[bytes]) -> bytes:
     return b"".join(out)
 
 
-def visible(parts: Iterable[Part], *, heard: bool = False) -> bytes:
+def visible(parts: Sequence[Part], *, heard: bool = False) -> bytes:
     """What every client sends back of one side of a turn, in one canonical form.
 
     Of an input (`heard`) the text counts as it is; an output's may have a thought in front.
     """
+    if len(parts) == 1 and type(parts[0]) is Text:  # the usual case, spelled out
+        said = parts[0].text
+        alone = _bytes(trimmed(said) if heard else spoken(said))
+        return b"v%d:%b1:|" % (len(alone), alone)
     calls: list[bytes] = []
     results: dict[bytes, None] = {}  # each one once: some clients repeat them on resume
     blobs: list[bytes] = []

@@ -38,12 +38,12 @@ class Turn(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def thoughts(self) -> tuple[Thought, ...]:
         """The thoughts of the output, in order."""
-        return tuple(p for p in self.output if isinstance(p, Thought))
+        return tuple([p for p in self.output if type(p) is Thought])  # often asked for
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """The tool calls of the output, in order."""
-        return tuple(p for p in self.output if isinstance(p, Call))
+        return tuple([p for p in self.output if type(p) is Call])
 
 
 class Place(NamedTuple):

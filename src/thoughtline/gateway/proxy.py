@@ -258,6 +258,7 @@ class _Walk:
             route,
         )
         self.headers = headers.text(scope["headers"])
+        self._known = dict(self.headers)
         self.query: str = scope.get("query_string", b"").decode("latin-1")
         self.dialect: Dialect | None = DIALECTS.get(route.dialect)
         self.upstream = ""  # its name, once it is certain
@@ -271,9 +272,7 @@ class _Walk:
             raise Refusal(400, "the path goes up with `..`; name what you mean", "invalid_path")
         body = await bodies.read(self.receive, self.headers, options.max_body_bytes)
         received = self.proxy.clock.mono()
-        plain = bodies.unpack(
-            body, dict(self.headers).get("content-encoding", ""), options.max_body_bytes
-        )
+        plain = bodies.unpack(body, self._known.get("content-encoding", ""), options.max_body_bytes)
         request = self._read(plain)
         if plain is None and request is None:
             self._readable()
@@ -321,7 +320,7 @@ class _Walk:
 
     def _readable(self) -> None:
         """A history that nobody here can unpack would lose its thoughts without a word."""
-        packed = dict(self.headers).get("content-encoding", "")
+        packed = self._known.get("content-encoding", "")
         if self.dialect is not None and not bodies.known(packed) and not self._asked("off"):
             raise Refusal(
                 415,
@@ -332,7 +331,7 @@ class _Walk:
             )
 
     def _asked(self, word: str) -> bool:
-        return dict(self.headers).get("x-thoughtline-replay", "").strip().lower() == word
+        return self._known.get("x-thoughtline-replay", "").strip().lower() == word
 
     # -- dispatch --------------------------------------------------------------------------------
 
@@ -529,12 +528,14 @@ def _with(request: Request, route: Route) -> Request:
 def _ours(exchange: Exchange, known: dict[str, str]) -> list[tuple[str, str]]:
     """Our headers: where the turn is kept, and what became of the thoughts."""
     restoration = exchange.restoration
-    restored = restoration.count(Action.RESTORED) + restoration.count(Action.REPLACED)
-    report = (
-        f"restored={restored}; missed={restoration.missed}; "
-        f"placeholder={restoration.count(Action.PLACEHOLDER)}; "
-        f"dropped={restoration.count(Action.DROPPED)}"
-    )
+    report = "restored=0; missed=0; placeholder=0; dropped=0"
+    if restoration.rulings:
+        restored = restoration.count(Action.RESTORED) + restoration.count(Action.REPLACED)
+        report = (
+            f"restored={restored}; missed={restoration.missed}; "
+            f"placeholder={restoration.count(Action.PLACEHOLDER)}; "
+            f"dropped={restoration.count(Action.DROPPED)}"
+        )
     made = [
         ("x-thoughtline-session", exchange.session),
         ("x-thoughtline-turn", exchange.turn),
