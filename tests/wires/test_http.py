@@ -6,6 +6,8 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
+import time
 from contextlib import asynccontextmanager
 
 import pytest
@@ -214,6 +216,30 @@ async def test_only_what_may_be_said_twice_is_said_twice(wires):
             await fetch(wire, url)
         await wire.close()
     assert len(server.requests) == 4
+
+
+def hang_up_after_each(listener):
+    """Answers one request on each connection, then closes it; in a thread, whatever the loop does."""
+    while True:
+        try:
+            line, _ = listener.accept()
+        except OSError:
+            return
+        with line:
+            line.recv(65536)
+            line.sendall(PLAIN)
+
+
+async def test_a_connection_that_ended_while_the_loop_was_busy_is_not_used(monkeypatch):
+    monkeypatch.setattr(pipes, "RESTED", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=hang_up_after_each, args=(listener,), daemon=True).start()
+        wire, url = HttpWire(), f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        for _ in range(5):
+            assert (await fetch(wire, url))[2] == b"abcd"
+            time.sleep(0.03)  # noqa: ASYNC251 (busy: the loop does not hear of the end)
+        await wire.close()
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 async def test_who_leaves_early_lets_go_at_once(wires):

@@ -151,7 +151,7 @@ class HttpWire:
         pipes = self._idle.get(peer)
         while pipes:
             pipe = pipes.pop()
-            if pipe.free(asyncio.get_running_loop()):
+            if pipe.free(asyncio.get_running_loop()) and not pipe.ended():
                 return pipe
             pipe.close()
         return None

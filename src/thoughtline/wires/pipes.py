@@ -7,6 +7,7 @@ every piece.
 """
 
 import asyncio
+import select
 from collections.abc import AsyncIterator
 from typing import cast
 
@@ -17,6 +18,9 @@ from thoughtline.wires.base import Headers, Patience
 
 MOST = 256 << 10
 """Bytes that may wait in a pipe before it stops reading."""
+
+RESTED = 1.0
+"""Seconds without a request after which a connection is looked at before it is used again."""
 
 LONGEST_HEAD = 1 << 20
 """Bytes that the head of an answer may have."""
@@ -85,6 +89,15 @@ class Pipe(asyncio.Protocol):
     @property
     def _open(self) -> bool:
         return self.lost is None and not (self._transport is None or self._transport.is_closing())
+
+    def ended(self) -> bool:
+        """Whether the upstream closed it meanwhile, also where the loop was too busy to say so."""
+        rested = self._loop.time() - self.since >= RESTED
+        if self._transport is None or not rested or not hasattr(select, "poll"):
+            return False
+        line = select.poll()
+        line.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(line.poll(0))  # nobody asked, so what there is to read is the end
 
     def rest(self) -> None:
         """No request is on it any more."""
