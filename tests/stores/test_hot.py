@@ -1,6 +1,7 @@
 """Memory in front of a store: the same answers, faster, and when the store is down."""
 
 import asyncio
+import contextlib
 
 import pytest
 from msgspec.structs import replace
@@ -82,6 +83,30 @@ async def test_shared_with_other_processes_it_always_asks(fragile):
     await hot.find("T", [A])
     await fragile.append(turn("u", "t2", names=(A,)))  # somebody else
     assert {m.turn for m in (await hot.find("T", [A]))[A]} == {"t1", "t2"}
+
+
+async def test_a_store_that_hangs_is_a_store_that_is_down(fragile):
+    """Requests flow from memory, and only the first one has waited."""
+    hot = HotStore(fragile, patience=0.1)
+    await hot.append(turn("s", "t1", names=(A,)))
+    answered, waits = fragile.find, []
+
+    async def stuck(tenant, names):
+        began = asyncio.get_running_loop().time()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            waits.append(asyncio.get_running_loop().time() - began)
+
+    fragile.find = stuck
+    async with asyncio.timeout(10):
+        for _ in range(2):
+            assert [m.turn for m in (await hot.find("T", [A, B]))[A]] == ["t1"]
+    assert "did not answer" in hot.trouble
+    assert waits[1] < waits[0]
+    fragile.find = answered
+    assert [m.turn for m in (await hot.find("T", [A, B]))[A]] == ["t1"]
+    assert hot.trouble == ""
 
 
 async def test_tenants_do_not_share_memory(fragile):
@@ -308,3 +333,19 @@ async def test_a_purge_that_finds_nothing_leaves_memory_as_it_is(fragile):
     assert await hot.purge(session="s") == 1
     assert hot.remembered == 0
     assert not await hot.find("T", [A])
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_what_cannot_be_written_at_the_end_is_said(fragile, hangs):
+    watcher = Recorder()
+    hot = HotStore(fragile, watcher=watcher, retry=60, patience=0.05)
+    fragile.down = True
+    for number in range(3):
+        with contextlib.suppress(Unavailable):
+            await hot.append(turn("s", f"t{number}", names=(A,)))
+    if hangs:
+        fragile.append = lambda batch: asyncio.Event().wait()
+    async with asyncio.timeout(10):
+        await hot.close()
+    why = "the store did not answer" if hangs else "the disk is gone"
+    assert watcher.lost == [("s", why)] * 3

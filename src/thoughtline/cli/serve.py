@@ -117,6 +117,8 @@ def _listen(settings: Settings) -> socket.socket:
 def _run(settings: Settings, listener: socket.socket) -> None:
     import uvicorn
 
+    from thoughtline.cli.heads import Bounded
+
     server = settings.server
     config = uvicorn.Config(
         "thoughtline.cli.serve:application",
@@ -127,6 +129,7 @@ def _run(settings: Settings, listener: socket.socket) -> None:
         server_header=False,
         date_header=False,
         limit_concurrency=server.max_connections,
+        http=Bounded,
         h11_max_incomplete_event_size=server.max_header_bytes,
         ws_max_size=server.max_body_bytes,
         timeout_graceful_shutdown=int(server.shutdown_grace) + 5,

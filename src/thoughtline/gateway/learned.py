@@ -7,6 +7,7 @@ which read on in that session whenever they meet a refusal themselves. A remedy 
 is only doubted, in memory: the next refusal tries the next one.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Iterable
 from typing import Any
@@ -29,6 +30,8 @@ ANY = "*"
 """In place of a model: the whole endpoint is like that."""
 PAUSE = 5_000_000_000
 """Nanoseconds before a store that did not answer is asked again."""
+PATIENCE = 5.0
+"""Seconds within which it answers, or counts as down."""
 DOUBTS = 4096
 """How many doubts are remembered: clients make up model names."""
 
@@ -101,9 +104,10 @@ class Learned:
     async def refresh(self) -> None:
         """Read what was learned since, here or in another process."""
         try:
-            self._take(await self._store.read(SESSION, after=self._seq))
+            async with asyncio.timeout(PATIENCE):
+                self._take(await self._store.read(SESSION, after=self._seq))
             self._wait = None
-        except StoreError:
+        except (StoreError, TimeoutError):
             self._wait = self._clock.mono() + PAUSE
 
     def _take(self, events: Iterable[Event]) -> None:

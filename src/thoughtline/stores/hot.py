@@ -44,6 +44,16 @@ SPARE = 2_000
 """Turns of our own that are kept for when the store does not answer."""
 
 
+PATIENCE = 5.0
+"""Seconds within which a look-up is answered, or the store counts as down."""
+
+HASTE = 0.05
+"""Seconds for the look-ups after one that was not answered, until one is."""
+
+HASTY = 60.0
+"""Seconds for which that goes on; then the store is given its time again."""
+
+
 class HotStore(Through):
     """A store with memory in front of it."""
 
@@ -58,8 +68,11 @@ class HotStore(Through):
         retry: float = 1.0,
         sift: Callable[[Batch], Batch] | None = None,
         watcher: Watcher | None = None,
+        patience: float = PATIENCE,
     ) -> None:
         super().__init__(store)
+        self._patience = patience
+        self._hasty = 0.0  # until then, by the monotonic clock
         self.counts = Counts()
         self.trouble = ""  # why the store is not answering, if it is not
         self._shared = shared
@@ -104,9 +117,9 @@ class HotStore(Through):
         self._finding += 1
         epoch = self._epoch
         try:
-            answer = dict(await self.store.find(tenant, names))
+            answer = dict(await self._asked(tenant, names))
             if stale := [name for name in names if (tenant, name) in self._dirty]:
-                answer.update(await self.store.find(tenant, stale))
+                answer.update(await self._asked(tenant, stale))
         except StoreError as error:
             self.trouble = str(error)
             if not self._known and not self._fresh and not self._spare:
@@ -125,6 +138,19 @@ class HotStore(Through):
             self._finding -= 1
             if not self._finding:
                 self._dirty.clear()
+
+    async def _asked(self, tenant: str, names: Sequence[bytes]) -> Mapping[bytes, Sequence[Memory]]:
+        """The store's own answer. One that hangs is as good as down: nobody waits for it again."""
+        hasty = self._hasty and time.monotonic() < self._hasty
+        try:
+            async with asyncio.timeout(HASTE if hasty else self._patience):
+                answer = await self.store.find(tenant, names)
+        except TimeoutError:
+            if not hasty:
+                self._hasty = time.monotonic() + HASTY
+            raise Unavailable(f"the store did not answer within {self._patience:g} s") from None
+        self._hasty = 0.0
+        return answer
 
     def _own(self, tenant: str, names: set[bytes]) -> dict[bytes, list[Memory]]:
         """What this process wrote lately under these names, the last first."""
@@ -287,12 +313,18 @@ class HotStore(Through):
             self._unremember(batch)
 
     async def close(self) -> None:
-        """One last try for what waits; then let go."""
+        """One last try for what waits; what is lost is said; then let go."""
         if self._retrying is not None:
             self._retrying.cancel()
+        hangs = False
         for batch in self._backlog:
-            with contextlib.suppress(StoreError):
-                await self.store.append(batch)
+            try:
+                async with asyncio.timeout(0 if hangs else self._patience):
+                    await self.store.append(batch)
+            except (StoreError, TimeoutError) as error:
+                hangs = isinstance(error, TimeoutError)
+                if self._watcher is not None:
+                    self._watcher.dropped(batch, str(error) or "the store did not answer")
         self._backlog.clear()
         await self.store.close()
 
