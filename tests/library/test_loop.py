@@ -492,3 +492,19 @@ def _names(chat):
     from thoughtline.matching import survey
 
     return survey(chat.turns).names()
+
+
+async def test_words_that_are_none_are_refused_and_half_characters_are_not():
+    async with talking("deepseek") as (chat, sim):
+        for words in (5, None, ["a"], b"a"):
+            with pytest.raises(thoughtline.ThoughtlineError, match=type(words).__name__):
+                chat.run(words)
+        assert (await chat.run("half \ud83d")).outcome is Outcome.COMPLETED
+        assert sim.requests[0].json["messages"][-1]["content"] == "half ?"
+
+
+async def test_a_run_takes_at_least_one_exchange():
+    async with talking("deepseek") as (chat, _):
+        for most in (0, -1):
+            with pytest.raises(thoughtline.ThoughtlineError, match="at least one exchange"):
+                await chat.log.create(most=most)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import dataclasses
 import threading
 
 import msgspec
@@ -48,6 +49,51 @@ async def test_values(value, content):
     result = await use(lambda: value)
     assert (result.content, result.error) == (content, False)
     assert (result.call, result.name) == ("c1", "it")
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+class Odd:
+    def __repr__(self):
+        raise RuntimeError("no words")
+
+
+def fails(error):
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (Odd, "Error: RuntimeError: no words"),
+        (lambda: Model, "Error: TypeError: "),
+        (lambda: fails(FileNotFoundError("caf\udce9")), "Error: FileNotFoundError: caf?"),
+        (lambda: fails(Mute()), "Error: Mute"),
+    ],
+    ids=["no repr", "a class", "half a character", "an error without words"],
+)
+async def test_what_cannot_be_told_is_an_error(function, told):
+    result = await use(function)
+    assert result.content.startswith(told)
+    assert result.error
+
+
+async def test_arguments_whose_class_refuses_them():
+    @dataclasses.dataclass
+    class Point:
+        x: int
+
+        def __post_init__(self):
+            raise RuntimeError("too far")
+
+    def go(to: Point):
+        raise AssertionError(to)
+
+    result = await use(go, '{"to": {"x": 9}}')
+    assert (result.content, result.error) == ("Error: RuntimeError: too far", True)
 
 
 async def test_a_flood_is_cut_with_a_note():

@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import functools
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
@@ -261,3 +262,31 @@ def test_a_toolbox_has_every_name_once():
     assert [one.name for one in box.declared] == ["read", "write"]
     with pytest.raises(ThoughtlineError, match="two tools are called 'read'"):
         Toolbox([read, read])
+
+
+async def test_paths_are_strings_to_a_model():
+    def size(path: Path, beside: Path | None = None) -> str:
+        return f"{path.name} {beside}"
+
+    made = tool(size)
+    assert made.parameters["properties"]["path"] == {"type": "string"}
+    assert made.read('{"path": "a/b.txt"}') == ((), {"path": Path("a/b.txt"), "beside": None})
+    for wrong in ('{"path": 5}', '{"path": "a\\u0000b"}'):
+        with pytest.raises(ValueError, match="'size' takes path, beside"):
+            made.read(wrong)
+
+
+def test_a_type_without_a_schema_is_named():
+    def odd(value: re.Pattern) -> None: ...
+
+    with pytest.raises(ThoughtlineError, match=r"tool 'odd'.*re.Pattern.*parameters") as caught:
+        tool(odd)
+    assert "schema_hook" not in str(caught.value)
+
+
+def test_a_tool_is_still_a_function():
+    @tool(name="twice")
+    def double(number: int) -> int:
+        return 2 * number
+
+    assert double(4) == 8

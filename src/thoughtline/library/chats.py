@@ -25,7 +25,7 @@ from thoughtline.library.runs import Answer, Run
 from thoughtline.library.transcripts import Terms
 from thoughtline.parts import Blob, Call, Origin, Text
 from thoughtline.tools import Permission, Tool, Toolbox
-from thoughtline.tools.running import Limits
+from thoughtline.tools.running import Limits, sendable
 from thoughtline.turns import Turn
 from thoughtline.wires.base import Wire
 
@@ -154,7 +154,7 @@ class Chat:
 
         Without words it goes on from where the log stands: after a failure, a cancel or a crash.
         """
-        words = [Text(text=part) if isinstance(part, str) else part for part in said]
+        words = [_said(part) for part in said]
         loops: list[Loop] = []
 
         async def work(emit: Emit) -> Answer:
@@ -232,3 +232,13 @@ class Chat:
             raise ThoughtlineError(
                 "this chat is busy with another run: await it, cancel it, or fork the chat"
             )
+
+
+def _said(part: Any) -> Text | Blob:
+    """One part of a message."""
+    if isinstance(part, Text | Blob):
+        return part
+    if not isinstance(part, str):
+        kind = type(part).__name__
+        raise ThoughtlineError(f"run() takes text (str, Text or Blob), not {kind}: {part!r:.80}")
+    return Text(text=sendable(part))

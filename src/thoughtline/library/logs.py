@@ -112,6 +112,8 @@ class Log:
             tool_timeout: seconds that a tool may take, unless it says otherwise itself.
             id: the session's id; made up when empty.
         """
+        if most < 1:
+            raise ThoughtlineError(f"most={most}: a run takes at least one exchange")
         options = Options(
             provider=provider,
             system=system,

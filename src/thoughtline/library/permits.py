@@ -13,6 +13,7 @@ from thoughtline.parts import Call, Decision, Result
 from thoughtline.sessions import Session
 from thoughtline.tools import Ask, Permission, Verdict
 from thoughtline.tools.permissions import understood
+from thoughtline.tools.running import sendable
 
 DENIED = "Denied: this call was not allowed."
 
@@ -37,6 +38,7 @@ class Permits:
                 verdict, reason = understood(await said if inspect.isawaitable(said) else said)
             if verdict is Verdict.ALWAYS:
                 self._always.add(call.name)
+            reason = sendable(reason)
             decision = Decision(call=_name(call, place), verdict=verdict.value, reason=reason)
             await record.note(PermissionDecision(decision=decision))
         if verdict is not Verdict.DENY:

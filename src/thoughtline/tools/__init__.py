@@ -37,6 +37,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     signature: Signature | None = None  # None: the parameters were given
     model: Any = None  # a class that reads the arguments as one object
 
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        """Call the function as it is, as code that is no model does."""
+        return self.function(*positional, **named)
+
     @property
     def declared(self) -> Declared:
         """What a provider is told."""

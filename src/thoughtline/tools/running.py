@@ -40,11 +40,11 @@ async def run(tools: Toolbox, call: Call, limits: Limits) -> Result:
         positional, named = tool.read(call.arguments)
         value = await _called(tool, lambda: tool.function(*positional, **named), limits)
         content, error = render(value), False
-    except (ValueError, LookupError) as problem:
-        content, error = f"Error: {problem}", True
     except _Failed as failed:
         content, error = str(failed), True
-    content = cut(content, limits.characters)
+    except Exception as problem:  # noqa: BLE001 (arguments and results may be of any class)
+        content, error = f"Error: {_told(problem)}", True
+    content = cut(sendable(content), limits.characters)
     return Result(content=content, call=call.id, name=call.name, error=error)
 
 
@@ -71,8 +71,22 @@ async def _called(tool: Tool, function: Callable[[], Any], limits: Limits) -> An
     if task.cancelled():
         raise _Failed("Error: the tool was cancelled")
     if (error := task.exception()) is not None:
-        raise _Failed(f"Error: {type(error).__name__}: {error}".removesuffix(": ")) from error
+        raise _Failed(f"Error: {_named(error)}") from error
     return task.result()
+
+
+def _told(error: Exception) -> str:
+    """What went wrong before or after the call; our own words need no name."""
+    return str(error) if type(error) in (ValueError, LookupError) else _named(error)
+
+
+def _named(error: BaseException) -> str:
+    """An error with its class, whatever it says about itself."""
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001 (as said)
+        words = ""
+    return f"{type(error).__name__}: {words}".removesuffix(": ")
 
 
 def _forget(task: asyncio.Task[Any]) -> None:
@@ -126,7 +140,7 @@ def render(value: Any) -> str:
     if value is None:
         return "(no output)"
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()  # half an emoji cannot be sent
+        return value
     if isinstance(value, bytes | bytearray | memoryview):
         return _decoded(bytes(value))
     if dump := getattr(value, "model_dump_json", None):
@@ -134,7 +148,12 @@ def render(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-        return str(value).encode("utf-8", "replace").decode()
+        return str(value)
+
+
+def sendable(text: str) -> str:
+    """A text without halves of characters: part of an emoji, or of a file's odd name."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _decoded(data: bytes) -> str:

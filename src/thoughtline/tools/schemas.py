@@ -1,16 +1,17 @@
 """What a tool takes, as JSON Schema, read from a plain Python signature and its docstring.
 
 Types are msgspec's: builtins, `Literal`, enums, dataclasses, `TypedDict`, structs, and anything in
-`Annotated[…, Meta(description=…)]`. A class that can describe itself (`model_json_schema`) and
-read itself (`model_validate`) takes part without being known here. What a docstring says under
-`Args:` describes the parameters. Schemas are written without references where that is possible,
-since not every provider follows them.
+`Annotated[…, Meta(description=…)]`; paths, too. A class that can describe itself
+(`model_json_schema`) and read itself (`model_validate`) takes part without being known here. What a
+docstring says under `Args:` describes the parameters. Schemas are written without references where
+that is possible, since not every provider follows them.
 """
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path, PurePath
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
@@ -128,8 +129,10 @@ def _schema(arguments: type[Struct], name: str) -> Schema:
     try:
         made = msgspec.json.schema(arguments, schema_hook=_hook)
     except (TypeError, NotImplementedError) as error:
+        which = str(error).rpartition("\n")[2]  # before it: advice to those who use msgspec
         raise ThoughtlineError(
-            f"tool {name!r}: no schema can be made of its parameters: {error}"
+            f"tool {name!r}: no schema can be made of its parameters: {which}; use plain types, "
+            "dataclasses, TypedDicts or Pydantic's models, or give a JSON Schema as `parameters`"
         ) from error
     schema = inlined(made)
     for noise in ("title", "additionalProperties"):
@@ -138,7 +141,9 @@ def _schema(arguments: type[Struct], name: str) -> Schema:
 
 
 def _hook(kind: type) -> Schema:
-    """The schema of a class that describes itself."""
+    """The schema of a class that describes itself, or of a path."""
+    if kind in (Path, PurePath):
+        return {"type": "string"}
     describe = getattr(kind, "model_json_schema", None)
     if describe is None:
         raise NotImplementedError(f"{kind!r} has no JSON Schema")
@@ -146,7 +151,11 @@ def _hook(kind: type) -> Schema:
 
 
 def read_as(kind: type, value: Any) -> Any:
-    """A value as a class that reads itself."""
+    """A value as a class that reads itself, or as a path."""
+    if kind in (Path, PurePath):
+        if not isinstance(value, str) or "\0" in value:
+            raise ValueError("Expected a path as a string")
+        return kind(value)
     validate = getattr(kind, "model_validate", None)
     if validate is None:
         raise NotImplementedError(f"{kind!r} cannot be read")
