@@ -285,6 +285,30 @@ def recording():
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", seen
 
 
+def test_configured_headers_stand_in_the_place_of_the_clients():
+    """A client cannot say something else beside them, and a host is not said twice."""
+    configured = {"X-Team": "ours", "Authorization": "Basic ours", "Host": "front.test"}
+    with recording() as (url, seen):  # noqa: SIM117
+        with running([Upstream(name="bare", base_url=url, headers=configured)]) as gateway:
+            sent = {"x-team": "theirs", "authorization": "Bearer theirs", "x-other": "kept"}
+            httpx2.get(f"{gateway.url}/u/bare/v1/files", headers=sent)
+    lines = seen[0].decode().lower().split("\r\n")
+    for name, values in {
+        "x-team": ["ours"],
+        "authorization": ["basic ours"],
+        "host": ["front.test"],
+        "x-other": ["kept"],
+    }.items():
+        assert [line.partition(": ")[2] for line in lines if line.startswith(f"{name}:")] == values
+
+
+def test_a_query_loses_its_key_and_nothing_else():
+    with recording() as (url, seen):  # noqa: SIM117
+        with running([Upstream(name="bare", base_url=url, key="sk-ours")]) as gateway:
+            httpx2.get(f"{gateway.url}/u/bare/v1/files?a=&key=theirs&b=%20+c&alt=sse&d")
+    assert seen[0].startswith(b"GET /v1/files?a=&b=%20+c&alt=sse&d HTTP/1.1\r\n")
+
+
 def test_hop_by_hop_and_our_own_headers_stay_here(sims):
     with running(upstreams(sims, "deepseek")) as gateway:
         httpx2.post(

@@ -145,6 +145,13 @@ async def test_nothing_is_added_to_a_request(wires):
     assert names == ["content-length", "content-type", "host", "x-twice", "x-twice"]
 
 
+@pytest.mark.parametrize("name", ["host", "Host"])
+async def test_a_host_of_its_own_is_the_only_one(wires, name):
+    server, _ = await exchange(wires, (PLAIN,), headers=[(name, "front.test")])
+    lines = server.requests[0][1].lower().split(b"\r\n")
+    assert [line for line in lines if line.startswith(b"host:")] == [b"host: front.test"]
+
+
 async def test_a_header_cannot_break_out_of_its_line(wires):
     with pytest.raises(WireError):
         await exchange(wires, (PLAIN,), headers=[("x-a", "b\r\nx-c: d")])

@@ -12,7 +12,7 @@ by any web page that it shows: a page from elsewhere is a stranger, unless it wa
 import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from msgspec import Struct
 
@@ -148,4 +148,5 @@ def without_key(query: str) -> str:
     """A query string without the credential some clients put there."""
     if "key=" not in query:
         return query
-    return urlencode([(name, value) for name, value in parse_qsl(query) if name != "key"])
+    parts = query.split("&")  # what stays, stays as it is written
+    return "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) != "key")

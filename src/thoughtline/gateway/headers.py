@@ -75,6 +75,17 @@ def upstream(
     return kept
 
 
+def overlaid(
+    headers: list[tuple[str, str]], configured: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """With those that are configured for an upstream, each in the place of the client's own."""
+    if not configured:
+        return headers
+    names = {name.lower() for name in configured}
+    kept = [(name, value) for name, value in headers if name.lower() not in names]
+    return [*kept, *configured.items()]
+
+
 def joined(headers: Iterable[tuple[str, str]], more: Mapping[str, str]) -> list[tuple[str, str]]:
     """With more values: one that is there already is added to, as in a list."""
     left = dict(more)

@@ -380,7 +380,7 @@ class _Walk:
         return Outbound(
             method=self.scope["method"],
             url=upstream.url(self.route.dialect, self.route.path, query),
-            headers=[*made, *upstream.headers.items()],
+            headers=headers.overlaid(made, upstream.headers),
             body=body,
             patience=upstream.patience,
         )

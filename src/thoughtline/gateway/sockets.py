@@ -231,7 +231,7 @@ class _Visit:
         outbound = Outbound(
             method="POST",
             url=upstream.url("responses", self.route.path, query),
-            headers=[*made, *upstream.headers.items()],
+            headers=headers.overlaid(made, upstream.headers),
             body=body,
             patience=upstream.patience,
         )

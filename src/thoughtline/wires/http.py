@@ -1,9 +1,10 @@
 """HTTP/1.1 to an upstream: pooled connections, bytes as they come.
 
-Nothing is added to a request but its length and its host, and nothing is taken from a response:
-no cookies, no redirects followed, no decompression, no user agent. A pooled connection that the
-upstream closed at the very moment of use is tried once more, where the request may be said twice
-and nothing was answered. Where the environment names proxies, the way is `wires.proxied`.
+Nothing is added to a request but its length and its host, unless it has one, and nothing is taken
+from a response: no cookies, no redirects followed, no decompression, no user agent. A pooled
+connection that the upstream closed at the very moment of use is tried once more, where the request
+may be said twice and nothing was answered. Where the environment names proxies, the way is
+`wires.proxied`.
 """
 
 import asyncio
@@ -230,7 +231,9 @@ def _place(url: str) -> Place:
 
 def _head(request: Outbound, place: Place) -> bytes:
     """The request line and the headers, to the empty line."""
-    lines = [f"{request.method} {place.target} HTTP/1.1", f"host: {place.named}"]
+    lines = [f"{request.method} {place.target} HTTP/1.1"]
+    if not any(name in ("host", "Host") for name, _ in request.headers):
+        lines.append(f"host: {place.named}")
     lines += [f"{name}: {value}" for name, value in request.headers]
     if request.body or request.method not in _BODILESS:
         lines.append(f"content-length: {len(request.body)}")
