@@ -302,6 +302,13 @@ def test_configured_headers_stand_in_the_place_of_the_clients():
         assert [line.partition(": ")[2] for line in lines if line.startswith(f"{name}:")] == values
 
 
+def test_what_an_upstream_says_of_its_own_connection_stays_there():
+    from thoughtline.gateway.headers import downstream
+
+    came = [("Connection", "close, X-Hop"), ("x-hop", "1"), ("X-Request-Id", "r"), ("TE", "x")]
+    assert downstream(came, [("x-ours", "1")]) == [(b"x-request-id", b"r"), (b"x-ours", b"1")]
+
+
 def test_a_query_loses_its_key_and_nothing_else():
     with recording() as (url, seen):  # noqa: SIM117
         with running([Upstream(name="bare", base_url=url, key="sk-ours")]) as gateway:

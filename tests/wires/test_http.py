@@ -342,3 +342,15 @@ async def test_over_tls(wires, tmp_path, monkeypatch):
             with pytest.raises(WireError, match="certificate"):
                 await fetch(wire, url)
         await wire.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "proxied"), [({"no_proxy": "x"}, False), ({"https_proxy": "http://127.0.0.1:9"}, True)]
+)
+def test_exceptions_alone_make_no_proxy(monkeypatch, said, proxied):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    assert (HttpWire()._proxied is not None) is proxied

@@ -108,10 +108,14 @@ def credential(dialect: str, key: str) -> tuple[str, str]:
 
 
 def downstream(
-    headers: Iterable[tuple[str, str]], ours: Iterable[tuple[str, str]]
+    headers: Sequence[tuple[str, str]], ours: Iterable[tuple[str, str]]
 ) -> list[tuple[bytes, bytes]]:
     """What the client gets: the upstream's own, without those of its connection, and ours."""
-    kept = [(name, value) for name, value in headers if name.lower() not in HOP_BY_HOP]
+    gone = HOP_BY_HOP
+    for name, value in headers:
+        if name.lower() == "connection":
+            gone = gone | {word.strip().lower() for word in value.split(",")}
+    kept = [(name, value) for name, value in headers if name.lower() not in gone]
     return [
         (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (*kept, *ours)
     ]

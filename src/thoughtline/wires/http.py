@@ -68,7 +68,7 @@ class HttpWire:
         self._tls: ssl.SSLContext | None = None
         self._sweeping: asyncio.TimerHandle | None = None
         self._proxied: Wire | None = None
-        if getproxies():
+        if getproxies().keys() - {"no"}:  # exceptions alone make no proxy
             from thoughtline.wires.proxied import ProxiedWire
 
             self._proxied = ProxiedWire(patience=patience)
