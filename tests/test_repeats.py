@@ -79,6 +79,44 @@ def test_every_ruling_is_read_back(count, made):
         assert counts.missed == Restoration(rulings=decided).missed
 
 
+@given(sessions(), st.data())
+def test_a_turn_that_is_missing_takes_only_its_own_rulings_along(made, data):
+    """A store was down for a while: what went on from a lost turn repeats what is not there."""
+    gone = data.draw(st.sets(st.integers(0, len(made) - 1)))
+    whole = written(
+        made, lambda decided, before: repeats.alike(decided, msgspec.to_builtins(before))
+    )
+    kept = [event for event in whole if int(event.id[1:]) not in gone]
+    events = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(kept)]
+    session, outline = Session("s").extend(events), Outline("s")
+    for event in events:
+        outline.apply(event)
+    for event in events:
+        wanted = list(msgspec.to_builtins(made[int(event.id[1:])][1]))
+        told = list(session.turn(event.id).replay)
+        assert told == wanted[len(wanted) - len(told) :]
+        assert len(outline.rulings(event.id)) == len(told)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("first", "second"), [("t0", "t0"), ("t1", "t0")], ids=["own", "each"])
+def test_a_turn_that_goes_on_from_a_later_one_has_an_end(first, second):
+    """No log of ours says so, but anybody can import one."""
+    events, outline = [], Outline("s")
+    parents = (first, second, "t1")
+    for number, parent in enumerate(parents):
+        start = repeats.started(
+            Origin(), Restoration(rulings=(Ruling(turn=0, action=Action.EXACT),)), 0
+        )
+        start = msgspec.structs.replace(start, repeated=1)
+        facts = msgspec.structs.asdict(draft(start, id=f"t{number}", parent=parent, at=0))
+        events.append(Event(session="s", seq=number, **facts))
+        outline.apply(events[-1])
+    session = Session("s").extend(events)
+    for number in range(len(parents)):
+        assert len(outline.rulings(f"t{number}")) == len(session.turn(f"t{number}").replay)
+
+
 @pytest.mark.parametrize("name", ["deepseek", "claude", "openai", "gemini"])
 async def test_a_long_conversation_is_logged_in_proportion_to_its_length(name, tmp_path):
     sim = simulator(name)

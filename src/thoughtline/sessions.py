@@ -36,13 +36,14 @@ _ALL = -1
 class _Draft:
     """A turn while its events arrive; frozen on demand."""
 
-    __slots__ = ("facts", "input", "output", "quarantined", "turn")
+    __slots__ = ("facts", "input", "lost", "output", "quarantined", "turn")
 
     def __init__(self, **facts: Any) -> None:
         self.facts = facts
         self.input: list[Part] = []
         self.output: list[Part] = []
         self.quarantined: set[int] = set()
+        self.lost = 0  # rulings that it repeats, and that no turn of this log has
         self.turn: Turn | None = None
 
     def frozen(self) -> Turn:
@@ -60,6 +61,13 @@ def _barred(turn: Turn, positions: Collection[int]) -> Turn:
     if _ALL in positions:
         named |= frozenset(range(len(turn.thoughts)))
     return replace(turn, quarantined=turn.quarantined | named)
+
+
+def _replayed(before: _Draft | None, body: TurnStarted) -> tuple[Any, ...]:
+    """All rulings of a turn: those it repeats stand with the turn before."""
+    if before is None or not body.repeated:
+        return body.replay
+    return (*before.facts["replay"][: max(0, body.repeated - before.lost)], *body.replay)
 
 
 class Session:
@@ -104,20 +112,17 @@ class Session:
         if event.id in self._drafts:
             self.skipped += 1  # a turn starts once
             return
-        self._drafts[event.id] = _Draft(
+        before = self._drafts.get(event.parent)
+        draft = self._drafts[event.id] = _Draft(
             id=event.id,
             parent=event.parent,
             session=self.id,
             target=body.target,
             started=event.at,
-            replay=self._replayed(event, body),
+            replay=_replayed(before, body),
         )
+        draft.lost = min(before.lost, body.repeated) if before else body.repeated
         self._children.setdefault(event.parent, []).append(event.id)
-
-    def _replayed(self, event: Event, body: TurnStarted) -> tuple[Any, ...]:
-        """All rulings of a turn: those it repeats stand with the turn before."""
-        before = self._drafts.get(event.parent) if body.repeated else None
-        return (*before.facts["replay"][: body.repeated], *body.replay) if before else body.replay
 
     def _quarantine(self, body: Quarantined) -> None:
         if draft := self._drafts.get(body.turn):

@@ -2,11 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 import thoughtline
 from library_agents import TOOLS, check, provider, talking, wired
+from thoughtline import repeats
 from thoughtline.dialects import DIALECTS
 from thoughtline.events import Outcome, Quarantined
 from thoughtline.guards import Target
@@ -15,6 +17,7 @@ from thoughtline.library.transcripts import Terms, fold
 from thoughtline.parts import Origin
 from thoughtline.policies import Need, Scope, lookup
 from thoughtline.policies.remedies import Remedy
+from thoughtline.replay import Ruling
 from thoughtline.testing import simulator
 from worlds import thought
 
@@ -69,6 +72,28 @@ async def damaged(chat, which):
     await log.import_lines(made)
     options = chat.options
     return await log.resume(chat.id, provider=options.provider, tools=TOOLS, system=options.system)
+
+
+async def test_what_a_gateway_takes_for_said_is_what_was_written(monkeypatch):
+    """A request that was healed is not the one whose rulings its start was written with."""
+    async with talking("openai") as (original, _):
+        for _ in range(2):
+            await original.run("Go")
+        chat = await damaged(original, {1})
+        written, append = [], chat.log.store.append
+
+        async def appending(batch):
+            written.extend(batch.memories)
+            return await append(batch)
+
+        monkeypatch.setattr(chat.log.store, "append", appending)
+        assert (await chat.run("And now?")).outcome is Outcome.COMPLETED
+        assert quarantined(await chat.log.store.read(chat.id))
+        session = await chat.log.read(chat.id)
+        for memory in written:
+            logged = session.turn(memory.turn).replay
+            rulings = [msgspec.convert(ruling, Ruling) for ruling in logged]
+            assert memory.ruled == repeats.mark(rulings) != ""
 
 
 @pytest.mark.parametrize("name", SEALING)

@@ -53,7 +53,8 @@ class Outline:
         self.origin: SessionForked | None = None
         self.title = ""
         self.thoughts = 0
-        self._last: tuple[str, tuple[Ruled, ...]] = ("", ())  # a turn, and all its rulings
+        self._last = ""  # a turn, all its rulings, and how many of the first ones are lost
+        self._ruled: tuple[tuple[Ruled, ...], int] = ((), 0)
 
     def apply(self, event: Event) -> None:
         """Take in the next event."""
@@ -98,24 +99,31 @@ class Outline:
             repeated=body.repeated,
         )
         self.children.setdefault(event.parent, []).append(event.id)
-        self._last = (event.id, self.rulings(event.id))
-        for memory in {one.memory for one in self._last[1] if one.memory and one.carried}:
+        self._last, self._ruled = event.id, self._replayed(event.id)
+        for memory in {one.memory for one in self._ruled[0] if one.memory and one.carried}:
             self.replayed[memory] = self.replayed.get(memory, 0) + 1
 
     # -- reading it ------------------------------------------------------------------------------
 
     def rulings(self, turn: str) -> tuple[Ruled, ...]:
         """All rulings of a turn, also those that stand with the turns before it."""
+        return self._replayed(turn)[0]
+
+    def _replayed(self, turn: str) -> tuple[tuple[Ruled, ...], int]:
+        """The same, and how many of the first ones stand with a turn that is not here."""
         pieces: list[tuple[Ruled, ...]] = []
         line, wanted = self.lines.get(turn), sys.maxsize
         while line is not None and wanted:
-            if line.id == self._last[0]:
-                pieces.append(self._last[1][:wanted])
+            if line.id == self._last:
+                known, lost = self._ruled
+                pieces.append(known[: max(0, wanted - lost)])
+                wanted = min(wanted, lost)
                 break
             pieces.append(line.replay[: max(0, wanted - line.repeated)])
             wanted = min(wanted, line.repeated)
-            line = self.lines.get(line.parent)
-        return tuple(chain.from_iterable(reversed(pieces)))
+            before = self.lines.get(line.parent)
+            line = before if before is not None and before.first < line.first else None
+        return tuple(chain.from_iterable(reversed(pieces))), wanted
 
     @property
     def status(self) -> str | None:

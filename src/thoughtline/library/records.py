@@ -49,6 +49,7 @@ class Record:
         self._started = ledger.clock.wall()
         self._emit = emit
         self._over = False
+        self._ruled = ""  # mark of the rulings that its start was written with
 
     async def start(self, input: Sequence[Part], decided: Fold, target: Origin) -> None:
         """Write that a request is on its way, and what is newly said in it.
@@ -59,6 +60,7 @@ class Record:
         restoration, session = decided.restoration, self.ledger.session
         before = session.turn(self.parent).replay if self.ledger.has(self.parent) else ()
         same = repeats.alike(restoration.rulings, before)
+        self._ruled = repeats.mark(restoration.rulings)
         started = repeats.started(target, restoration, same)
         first = replace(self.ledger.draft(started, self.parent), id=self.id)
         rest = [self.ledger.draft(body, self.id) for body in said(input)]
@@ -125,7 +127,7 @@ class Record:
             turn,
             copy(sent.path.trail).speak(made),
             skipped=sent.restoration.skipped,
-            ruled=repeats.mark(sent.restoration.rulings),
+            ruled=self._ruled,  # not of what was sent, which healing may have changed
         )
 
     @property
