@@ -18,8 +18,11 @@ from benchmarks.gateway import SMALL, ask, cpu, gateway, load, process, request
 
 PAGES = 20
 REST = 10.0
+CALM = 1.2
+"""Seconds that a page waits before it asks again (`sessions.js`)."""
 ROUNDS = 3
 COUNT = 500
+_ROWS = b"GET /api/sessions?limit=25 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 
 
 def busy(pid: int) -> float:
@@ -50,18 +53,45 @@ def hook() -> float:
     return (with_it - without) / number * 1e6
 
 
+class _List:
+    """The list of a page: a while after something happened it asks for its first rows again."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._asking: asyncio.Task[None] | None = None
+        self._line: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    def happened(self) -> None:
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._ask())
+
+    async def _ask(self) -> None:
+        await asyncio.sleep(CALM)
+        self._line = self._line or await asyncio.open_connection("127.0.0.1", self._port)
+        await ask(*self._line, _ROWS)
+
+    def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._line is not None:
+            self._line[1].close()
+
+
 @contextlib.asynccontextmanager
-async def pages(port: int, count: int) -> AsyncIterator[None]:
-    """So many open feeds, read as they come."""
+async def pages(port: int, count: int, *, lists: bool = False) -> AsyncIterator[None]:
+    """So many open feeds, read as they come; with `lists`, of pages that show the list."""
     readers: list[asyncio.Task[None]] = []
 
     async def follow() -> None:
+        shown = _List(port)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /api/feed HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         try:
-            while await reader.read(65536):
-                pass
+            while said := await reader.read(65536):
+                if lists and b"\nevent: " in said:
+                    shown.happened()
         finally:
+            shown.close()
             writer.close()
 
     for _ in range(count):
@@ -90,13 +120,13 @@ async def working(port: int, pid: int, asked: bytes) -> float:
     return (busy(pid) - before) / COUNT * 1e6
 
 
-async def trickling(port: int, pid: int, asked: bytes) -> float:
-    """Share of a core with five requests a second."""
+async def trickling(port: int, pid: int, asked: bytes, every: float = 0.2) -> float:
+    """Share of a core with a request every so often."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     before, start = busy(pid), time.perf_counter()
     while time.perf_counter() - start < REST:
         await ask(reader, writer, asked)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(every)
     writer.close()
     return (busy(pid) - before) / (time.perf_counter() - start) * 100
 
@@ -115,6 +145,9 @@ async def measured(port: int, pid: int, path: str) -> list[tuple[str, float, str
     async with pages(port, PAGES):
         figures["open rest"] = [await resting(pid)]
         figures["open trickle"] = [await trickling(port, pid, asked)]
+    figures["closed slow"] = [await trickling(port, pid, asked, 2.0)]
+    async with pages(port, PAGES, lists=True):
+        figures["open slow"] = [await trickling(port, pid, asked, 2.0)]
     figures["after"] = [await resting(pid)]
     least = {name: min(values) for name, values in figures.items()}
     cost = hook()
@@ -128,6 +161,8 @@ async def measured(port: int, pid: int, path: str) -> list[tuple[str, float, str
         ("share of a core at rest, pages closed again", least["after"], "%"),
         ("share of a core, 5 requests a second, no page open", least["closed trickle"], "%"),
         (f"share of a core, 5 requests a second, {PAGES} pages open", least["open trickle"], "%"),
+        ("share of a core, a request every 2 s, no page open", least["closed slow"], "%"),
+        (f"share of a core, a request every 2 s, {PAGES} lists (bar 1)", least["open slow"], "%"),
     ]
 
 

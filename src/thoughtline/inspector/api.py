@@ -25,7 +25,15 @@ from thoughtline.inspector.live import Live
 from thoughtline.inspector.outlines import Outline
 from thoughtline.inspector.reading import Reading, gently
 from thoughtline.inspector.rulings import ruled
-from thoughtline.inspector.shapes import Deleted, ForkShape, SessionPage, Sessions, TurnPage
+from thoughtline.inspector.shapes import (
+    Deleted,
+    ForkShape,
+    SessionPage,
+    Sessions,
+    SessionShape,
+    TurnPage,
+)
+from thoughtline.inspector.sharing import Shared
 from thoughtline.inspector.views import session_shape, turn_shape
 from thoughtline.stores.base import Cursor, Query, Summary
 from thoughtline.turns import Turn
@@ -61,6 +69,7 @@ class Api:
         self._shelf = Shelf(self._reading, self._live)
         self._counting = Counting(rooms.store, rooms.clock)
         self.hub = Hub(rooms.store, self._live, rooms.clock)
+        self._lists = Shared[tuple[list[SessionShape], Cursor | None]](self.hub, rooms.clock)
 
     def routes(self) -> list[Route]:
         """Paths and who answers there."""
@@ -81,7 +90,10 @@ class Api:
             request, ("limit", "cursor", "q", "provider", "model", "tenant", "status")
         )
         limit = min(max(whole(asked, "limit", USUAL), 1), MOST)
-        found, after = await self._shelf.page(_query(asked), limit, _cursor(asked))
+        query, cursor = _query(asked), _cursor(asked)
+        found, after = await self._lists.look(
+            request.url.query, lambda: self._shelf.page(query, limit, cursor)
+        )
         page = Sessions(
             sessions=found,
             next_cursor=_spelled(after) if after else None,
@@ -141,6 +153,7 @@ class Api:
         session = request.path_params["id"]
         await self._find(session)
         deleted = await self._store.purge(session=session)
+        self._lists.forget()
         if not deleted:
             raise Mistaken(
                 f"session {session!r} was not deleted: another one is a fork of it, or its first "

@@ -100,6 +100,8 @@ class Hub:
         self._position = 0
         self._known: dict[tuple[str, str], _Seen] = {}
         self.closed = False
+        self.version = 0
+        """Grows with everything that is told."""
 
     @property
     def open(self) -> int:
@@ -190,6 +192,7 @@ class Hub:
                 self._tell(message)
 
     def _tell(self, message: Message) -> None:
+        self.version += 1
         for feed in self._feeds:
             feed.tell(message)
 
