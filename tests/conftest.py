@@ -8,6 +8,11 @@ from hypothesis import HealthCheck, settings
 # Before anything imports them: assertions in the shared suites explain themselves like those in tests.
 pytest.register_assert_rewrite("stores.contract", "stores.samples")
 
+# Everything that tests talk to is on this machine: a proxy would only stand in between.
+for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+    os.environ.pop(name, None)
+    os.environ.pop(name.upper(), None)
+
 # No deadline: a slow machine is not a bug. Not derandomised: each run looks somewhere new, and a
 # failure is printed with the example that reproduces it.
 settings.register_profile(
