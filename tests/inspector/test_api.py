@@ -217,6 +217,7 @@ def test_every_kind_of_time(get):
 def test_a_turn_that_runs_in_another_process(get):
     (turn,) = get("sessions/unfinished")["turns"]
     assert (turn["running"], turn["outcome"], turn["ended"]) == (True, None, None)
+    assert turn["elsewhere"] is True
 
 
 def test_what_a_request_carried(get):

@@ -97,6 +97,50 @@ def test_the_page_and_the_server_say_the_same_words(tab):
     assert said == [[words(n), words(n, aborted=True)] for n in numbers]
 
 
+def test_a_clock_that_is_set_anew_is_learnt_anew(tab):
+    ahead = tab.open().evaluate(
+        """async () => {
+          const { learn, serverNow } = await import("/inspect/clock.js");
+          const real = Date.now;
+          try {
+            Date.now = () => real() + 3_600_000;
+            const now = Date.now() / 1000;
+            learn(real() / 1000, now - 0.4, now); // a slow answer, but the only one since
+            return Math.abs(serverNow() - real() / 1000);
+          } finally {
+            Date.now = real;
+          }
+        }"""
+    )
+    assert ahead < 1
+
+
+def test_lengths_and_ages_are_rounded_once(tab):
+    said = tab.open().evaluate(
+        """async () => {
+          const { ago, took } = await import("/inspect/format.js");
+          const { serverNow } = await import("/inspect/clock.js");
+          const ages = [59.7 * 60, 23.7 * 3600].map((age) => ago(serverNow() - age));
+          return [...[59.6, 119.7, 3599.9].map((n) => took(0, n)), ...ages];
+        }"""
+    )
+    assert said == ["1m 0s", "2m 0s", "60m 0s", "1 h", "1 d"]
+
+
+def test_a_log_that_goes_in_a_circle_can_be_read(tab, stage):
+    stage.record(
+        "circle",
+        turn("o1", "First?", "One.", parent="o2"),
+        turn("o2", "Second?", "Two.", parent="o1"),
+        turn("o3", "Third?", "Three.", parent="o3"),
+    )
+    page = tab.open("#/sessions/circle?turn=o2")
+    settled(page, "Two.")
+    settled(page, "One.")
+    page.locator("#pick-branch").select_option("o3")
+    settled(page, "Three.")
+
+
 def test_a_timer_counts_and_ends_at_the_stored_number(tab, stage):
     talk = stage.talk("How long does it take?")
     page = tab.open(f"#/sessions/{talk.session}")
@@ -225,6 +269,31 @@ def test_what_a_request_carried(tab):
     page.keyboard.press("Escape")
     panel.wait_for(state="hidden")
     assert "request" not in page.url
+
+
+def test_what_a_client_altered_and_why_it_was_found(tab, stage):
+    first = turn("w1", "Hello?", thought("Hm.", 2), "Yes.")
+    rulings = [ruling(1, Action.REPLACED, memory="w1", reason="lineage")]
+    second = turn("w2", "More.", "Cut", parent="w1", rulings=rulings, outcome=Outcome.CAPPED, reason="length")  # fmt: skip
+    stage.record("words", first, second)
+    page = tab.open("#/sessions/words?request=w2")
+    panel = page.locator("aside.panel")
+    panel.get_by_text("Corrected", exact=True).wait_for()
+    assert "a thought that is not in this log" in panel.locator(".line.removed").text_content()
+    assert "the turn after it is certain" in panel.text_content()
+    settled(page, "the answer was as long as the request allows")
+    page = tab.open("#/continuity")
+    page.locator("table").get_by_text("deepseek", exact=True).wait_for()
+    shown = page.locator(".shares tr", has_text="deepseek").first.text_content()
+    assert page.locator(".tile").first.locator("strong").text_content() in shown
+
+
+def test_what_hides_in_a_text_is_seen(tab, stage):
+    stage.record("hidden", turn("x1", "a\u202eb\u200bc\x00d", "e\u2066f `g\ufeff`"))
+    page = tab.open("#/sessions/hidden")
+    settled(page, "a[U+202E]b[U+200B]c[U+0000]d")
+    assert page.locator(".answer .prose").text_content() == "e[U+2066]f g[U+FEFF]"
+    assert page.title().startswith("a[U+202E]b")
 
 
 def test_hostile_text_is_text(tab):

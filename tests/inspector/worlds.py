@@ -339,7 +339,7 @@ async def _talk(url):
 def _content(stream):
     import json
 
-    lines = [line[6:] for line in stream.splitlines() if line.startswith("data: {")]
+    lines = [line[6:] for line in stream.split("\n") if line.startswith("data: {")]
     choices = [choice for line in lines for choice in json.loads(line).get("choices", ())]
     return "".join(choice.get("delta", {}).get("content") or "" for choice in choices)
 

@@ -144,6 +144,7 @@ class TurnShape(Struct, frozen=True, kw_only=True, rename="camel"):
     outcome: str | None  # null: it runs
     reason: str
     running: bool
+    elsewhere: bool  # no end is written: it runs in another process, or that one died
     target: TargetShape | None
     usage: UsageShape | None
     input: list[PartShape]

@@ -89,6 +89,7 @@ def turn_shape(
         outcome=str(turn.outcome) if turn.outcome else None,
         reason=turn.reason,
         running=running or turn.outcome is None,
+        elsewhere=turn.outcome is None and not running,
         target=_target(turn),
         usage=_usage(turn),
         input=[_part(part) for part in turn.input if not isinstance(part, Thought)],

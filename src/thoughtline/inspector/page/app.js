@@ -3,7 +3,7 @@ import { Refused } from "./api.js";
 import { Browse } from "./browse.js";
 import { Cache } from "./cache.js";
 import { Continuity } from "./continuity.js";
-import { h, icon, iconButton, put } from "./dom.js";
+import { h, icon, iconButton, plain, put } from "./dom.js";
 import { feed } from "./feed.js";
 import { help, listen } from "./keys.js";
 import { go, link, where } from "./router.js";
@@ -29,7 +29,7 @@ function show() {
     mark();
   }
   view.update(route);
-  document.title = `${view.title()} · Thoughtline`;
+  document.title = `${plain(view.title())} · Thoughtline`;
 }
 
 /** Deals with what every view would deal with alike; false leaves it to the view. */

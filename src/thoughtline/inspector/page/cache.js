@@ -114,15 +114,16 @@ export class Cache {
 
   async #delete(entry) {
     const meant = await confirmed({ title: "Delete this entry?", action: "Delete",
-      text: `The thought before call ${entry.toolCallId} will not be put back any more.` });
+      text: `Thoughts before calls with the id ${entry.toolCallId}, of this provider, model and tenant, will not be put back any more.` });
     if (meant) await this.#forget(exact(entry));
   }
 
   async #clear() {
-    const said = Object.entries(this.filter).map(([name, value]) => `${LABELS[name].toLowerCase()} ${value}`).join(", ");
+    const which = this.filter; // what is said is what is done, also when the address changes meanwhile
+    const said = Object.entries(which).map(([name, value]) => `${LABELS[name].toLowerCase()} ${value}`).join(", ");
     const meant = await confirmed({ title: said ? "Clear what matches?" : "Clear the whole cache?", action: "Clear",
       text: `${said ? `All entries with ${said}` : "All entries"} will be forgotten, those further down included. Conversations that are under way go on without their earlier thoughts.` });
-    if (meant) await this.#forget(this.filter);
+    if (meant) await this.#forget(which);
   }
 
   async #forget(which) {

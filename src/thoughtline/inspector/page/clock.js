@@ -27,11 +27,15 @@ export function whole(seconds) {
 
 let offset = 0;
 let doubt = Infinity;
+let pace = 0; // between this machine's calendar and its stopwatch
 
 /** Learn the server's time from an answer; the quickest answer is the surest. */
 export function learn(now, asked, answered) {
   const trip = answered - asked;
-  if (typeof now !== "number" || trip > doubt * 1.5) return;
+  const apart = answered - performance.now() / 1000;
+  if (Math.abs(apart - pace) > 0.5) doubt = Infinity; // it slept, or somebody set its clock
+  pace = apart;
+  if (typeof now !== "number" || !(trip >= 0) || trip > doubt * 1.5) return;
   doubt = Math.max(trip, 0.01);
   offset = now - (asked + trip / 2);
 }

@@ -8,7 +8,7 @@ import { adjust } from "./router.js";
 import { empty, loading, trouble } from "./states.js";
 
 const SPANS = [[1, "1 hour"], [24, "24 hours"], [168, "7 days"], [720, "30 days"]];
-const FATES = [["exact", "Sent along"], ["restored", "Put back"], ["placeholder", "Placeholder"], ["dropped", "Dropped"], ["missed", "Missing"]];
+const FATES = [["exact", "Sent along"], ["restored", "Put back"], ["replaced", "Corrected"], ["placeholder", "Placeholder"], ["dropped", "Dropped"], ["missed", "Missing"]];
 const TOKENS = [["inputTokens", "Prompt tokens"], ["cachedTokens", "Of these from the provider's cache"]];
 
 export class Continuity {
@@ -104,20 +104,22 @@ function shares(title, groups) {
     h("div.table-scroll", { tabindex: "0", role: "group", "aria-label": title },
       h("table", {}, h("thead", {}, h("tr", {}, [title.replace("By ", ""), "Hit rate", "Put back", "Missing", "Dropped", "Cached"].map((name, index) =>
         h(index ? "th.number" : "th", { scope: "col" }, name)))),
-      h("tbody", {}, rows.map(([name, group]) => h("tr", {}, h("th", { scope: "row" }, name),
+      h("tbody", {}, rows.map(([name, group]) => h("tr", {}, h("th", { scope: "row" }, name || "unknown"),
         h("td.number", {}, percent(rate(group))), h("td.number", {}, short(group.restored)), h("td.number", {}, short(group.missed)),
         h("td.number", {}, short(group.dropped)), h("td.number", {}, percent(cachedShare(group)))))))));
 }
 
-const weight = (group) => (group.restored ?? 0) + (group.exact ?? 0) + (group.missed ?? 0) + (group.dropped ?? 0);
+/** As the gateway counts it: put back, sent along or corrected. */
+const found = (group) => (group.restored ?? 0) + (group.replaced ?? 0) + (group.exact ?? 0);
+const weight = (group) => found(group) + (group.missed ?? 0) + (group.dropped ?? 0);
 
 function rate(group) {
   if (group.hitRate !== undefined) return group.hitRate;
-  const found = (group.restored ?? 0) + (group.exact ?? 0);
-  return found + (group.missed ?? 0) ? found / (found + group.missed) : null;
+  const wanted = found(group) + (group.missed ?? 0);
+  return wanted ? found(group) / wanted : null;
 }
 
 function cachedShare(group) {
   if (group.cachedShare !== undefined) return group.cachedShare;
-  return group.inputTokens ? group.cachedTokens / group.inputTokens : null;
+  return group.inputTokens ? Math.min(1, group.cachedTokens / group.inputTokens) : null;
 }

@@ -1,4 +1,5 @@
 // What the client sent beside what went upstream: unchanged messages folded, changes line by line.
+import { carrierWords } from "./codes.js";
 import { h } from "./dom.js";
 import { bytes, plural } from "./format.js";
 import { prose } from "./prose.js";
@@ -40,6 +41,6 @@ function row(message, jump) {
 function line(kind, sign, side, piece) {
   return h(`div.line.${kind}`, {},
     h("span.sign", { "aria-hidden": "true" }, sign), h("span.unseen", {}, `${side}: `),
-    h("code", {}, piece.carrier), piece.bytes !== null && h("span.fine", {}, bytes(piece.bytes)),
+    piece.carrier ? h("code", {}, carrierWords(piece.carrier)) : h("span", {}, kind === "removed" ? "a thought that is not in this log" : "a thought of another session"), piece.bytes !== null && h("span.fine", {}, bytes(piece.bytes)),
     piece.text && prose(piece.text));
 }

@@ -34,7 +34,14 @@ function fill(element, props, children) {
 
 function given(children) {
   return children.flat(Infinity).filter((child) => child || child === 0).map((child) =>
-    child instanceof Node ? child : String(child));
+    child instanceof Node ? child : plain(child));
+}
+
+const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/** Text in which everything can be seen: what hides, or turns the words around it, says its name. */
+export function plain(text) {
+  return String(text).replace(HIDDEN, (sign) => `[U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
 }
 
 /** Put these in place of whatever an element holds. */

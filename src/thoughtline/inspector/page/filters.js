@@ -1,13 +1,13 @@
 // The search field of the list and its filters; what is chosen stands in the address.
+import { STATUSES, statusWords } from "./codes.js";
 import { calmly, h, icon, put } from "./dom.js";
 import { adjust } from "./router.js";
-import { STATUSES } from "./status.js";
 
 const CHOICES = [["status", "Any status"], ["provider", "Any provider"], ["model", "Any model"], ["tenant", "Any tenant"]];
 export const NAMES = ["q", ...CHOICES.map(([name]) => name)];
 
 export class Filters {
-  #seen = { status: new Set(STATUSES), provider: new Set(), model: new Set(), tenant: new Set() };
+  #seen = { status: new Set(Object.keys(STATUSES)), provider: new Set(), model: new Set(), tenant: new Set() };
   #selects = {};
 
   constructor() {
@@ -49,7 +49,7 @@ export class Filters {
         this.#seen[name].add(value);
         chosen += 1;
       }
-      const options = [...this.#seen[name]].filter(Boolean).sort().map((one) => h("option", { value: one }, one));
+      const options = [...this.#seen[name]].filter(Boolean).sort().map((one) => h("option", { value: one }, name === "status" ? statusWords(one) : one));
       put(this.#selects[name], h("option", { value: "" }, any), options);
       this.#selects[name].value = value;
     }

@@ -20,13 +20,13 @@ export function bytes(size) {
   return `${(size / unit[1]).toFixed(1)} ${unit[0]}`;
 }
 
-/** `just now`, `4 min`, `3 h`, `12 Nov`. */
+/** `now`, `4 min`, `3 h`, `12 Nov`. */
 export function ago(at) {
   const seconds = Math.max(0, serverNow() - at);
   if (seconds < 45) return "now";
-  if (seconds < 3600) return `${Math.max(1, Math.round(seconds / 60))} min`;
-  if (seconds < 86400) return `${Math.round(seconds / 3600)} h`;
-  if (seconds < 7 * 86400) return `${Math.round(seconds / 86400)} d`;
+  if (seconds < 3570) return `${Math.max(1, Math.round(seconds / 60))} min`;
+  if (seconds < 84600) return `${Math.round(seconds / 3600)} h`;
+  if (seconds < 6.5 * 86400) return `${Math.round(seconds / 86400)} d`;
   return DAY.format(at * 1000);
 }
 
@@ -38,8 +38,8 @@ export const day = (at) => DAY.format(at * 1000);
 export function took(started, ended) {
   const seconds = Math.max(0, ended - started);
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  return `${Math.floor(seconds / 60)}m ${Math.round(seconds % 60)}s`;
+  const whole = Math.round(seconds);
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)}m ${whole % 60}s`;
 }
 
 /** The part of an id that a person can tell from others. */

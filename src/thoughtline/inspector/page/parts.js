@@ -1,4 +1,5 @@
 // What a turn is made of, each kind in its own dress.
+import { verdictWords } from "./codes.js";
 import { h, icon } from "./dom.js";
 import { count } from "./format.js";
 import { laidOut, prose } from "./prose.js";
@@ -37,7 +38,7 @@ function result(part, context) {
 }
 
 function decision(part) {
-  return h("p.decision", {}, icon("key"), `Permission: ${part.verdict}`, part.reason && ` (${part.reason})`);
+  return h("p.decision", {}, icon("key"), `Permission ${verdictWords(part.verdict)}`, part.reason && ` (${part.reason})`);
 }
 
 function fold(kind, { turn, place, side, shelf }, head, body) {

@@ -1,6 +1,6 @@
 // What was said, as text. Fenced code becomes a block and `ticks` become code, by cutting strings;
 // nothing else of any markup is understood, so markup is shown as it was written.
-import { h } from "./dom.js";
+import { h, plain } from "./dom.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[^\n]*\n([\s\S]*?)(?:\n {0,3}\1[`~]*[ \t]*(?:\n|$)|(?![\s\S]))/gm;
 const MOST = 20000;
@@ -16,7 +16,7 @@ export function prose(text) {
   }
   paragraphs(made, shown.slice(from));
   if (shown.length < text.length) {
-    made.append(h("button.linklike", { type: "button", onclick: (event) => event.target.replaceWith(text.slice(MOST)) },
+    made.append(h("button.linklike", { type: "button", onclick: (event) => event.target.replaceWith(plain(text.slice(MOST))) },
       `Show ${(text.length - MOST).toLocaleString("en")} more characters`));
   }
   return made;
@@ -27,7 +27,7 @@ function paragraphs(made, text) {
   const block = h("p");
   text.trim().split(/(`[^`\n]+`)/).forEach((piece, index) => {
     if (index % 2) block.append(h("code", {}, piece.slice(1, -1)));
-    else block.append(piece);
+    else block.append(plain(piece));
   });
   made.append(block);
 }

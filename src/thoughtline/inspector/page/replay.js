@@ -14,6 +14,7 @@ export const ACTIONS = {
 const REASONS = {
   "": "",
   unknown: "no remembered turn looks like this one",
+  lineage: "the turn after it is certain, and this is the one that it went on from",
   ambiguous: "several remembered turns look like it, and guessing is not allowed",
   uncorroborated: "a turn looks like it, but nothing else speaks for it",
   quarantined: "the provider refused this thought before, so it is never sent again",
@@ -46,7 +47,7 @@ export function reasonWords(reason) {
   if (foreign) return `it was made for another ${foreign[1]}, and it is bound to that`;
   const ended = /^turn (\w+)$/.exec(reason);
   if (ended) return `its turn was ${ended[1]}, and such thoughts stay out of requests`;
-  return reason;
+  return `the log says “${reason}”`;
 }
 
 export const rungWords = (rung) => RUNGS[rung] ?? rung;

@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { comparison, picker, rival } from "./branches.js";
 import { confirmed } from "./confirm.js";
 import { Conversation } from "./conversation.js";
-import { announce, calmly, h, icon, iconButton, put } from "./dom.js";
+import { announce, calmly, h, icon, iconButton, plain, put } from "./dom.js";
 import { ago, brief, count, moment, plural } from "./format.js";
 import { feed } from "./feed.js";
 import { RequestPanel } from "./request.js";
@@ -209,7 +209,7 @@ export class SessionPane {
     const compared = this.route.path[2] === "compare";
     const head = this.#head();
     const many = this.tree.heads().length > 1;
-    document.title = `${facts.title || "Untitled"} · Thoughtline`;
+    document.title = `${plain(facts.title || "Untitled")} · Thoughtline`;
     put(this.head,
       h("div.session-title", {}, this.#back(), h("h1", { title: facts.title }, facts.title || "Untitled"), status(facts.status),
         iconButton("copy", "Copy the session's id", () => navigator.clipboard?.writeText(this.id).then(() => announce("Copied"))),

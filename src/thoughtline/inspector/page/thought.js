@@ -1,5 +1,6 @@
 // One thought: folded to "Thought for 23 seconds", a timer while it runs, its text when asked for.
 import { each, running, since } from "./clock.js";
+import { carrierWords } from "./codes.js";
 import { h, icon } from "./dom.js";
 import { bytes, times } from "./format.js";
 import { prose } from "./prose.js";
@@ -70,5 +71,5 @@ export function facts(part, text) {
     part.duration.buffered && "timed from the request, because the provider delivered it at once",
     part.quarantined && "quarantined: the provider refused it, so it is never sent again",
   ].filter(Boolean);
-  return [`${kind}, ${bytes(part.bytes)}, ${again}`, `carried as ${part.carrier}`, ...more].join(" · ");
+  return [`${kind}, ${bytes(part.bytes)}, ${again}`, `carried as ${carrierWords(part.carrier)}`, ...more].join(" · ");
 }

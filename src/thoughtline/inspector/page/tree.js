@@ -3,13 +3,16 @@
 export class Tree {
   turns = new Map();
   #children = new Map();
+  #parents = new Map(); // only of turns that were there before: a log that goes in a circle is still a tree
 
-  /** Add turns, or newer versions of those that are known. */
+  /** Add turns, or newer versions of those that are known; a parent comes before its children. */
   add(turns) {
     for (const turn of turns) {
       if (!this.turns.has(turn.id)) {
-        const siblings = this.#children.get(turn.parent ?? null) ?? [];
-        this.#children.set(turn.parent ?? null, [...siblings, turn.id]);
+        const parent = this.turns.has(turn.parent) ? turn.parent : null;
+        this.#parents.set(turn.id, parent);
+        if (this.#children.has(parent)) this.#children.get(parent).push(turn.id);
+        else this.#children.set(parent, [turn.id]);
       }
       this.turns.set(turn.id, turn);
     }
@@ -22,13 +25,13 @@ export class Tree {
   /** From the first turn to this one. */
   path(head) {
     const path = [];
-    for (let turn = this.turns.get(head); turn; turn = this.turns.get(turn.parent)) path.push(turn);
+    for (let turn = this.turns.get(head); turn; turn = this.turns.get(this.#parents.get(turn.id))) path.push(turn);
     return path.reverse();
   }
 
   /** Turns with the same parent, itself among them. */
   siblings(id) {
-    return this.children(this.turns.get(id)?.parent ?? null);
+    return this.children(this.#parents.get(id) ?? null);
   }
 
   /** Turns that nothing follows, oldest first. */

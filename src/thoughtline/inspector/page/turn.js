@@ -1,11 +1,12 @@
 // One exchange as an article: what came in, what the model did, and what the request carried.
+import { endingWords } from "./codes.js";
 import { h, icon, iconButton } from "./dom.js";
 import { count, moment, short, took } from "./format.js";
 import { parts } from "./parts.js";
 import { summary } from "./replay.js";
 
 const OUTCOMES = {
-  failed: "Failed", capped: "Cut off at the token limit", aborted: "Stopped by the client",
+  failed: "Failed", capped: "Cut off", aborted: "Stopped by the client",
 };
 
 export function article(turn, context) {
@@ -33,6 +34,7 @@ function heard(turn, shelf) {
 }
 
 function waiting(turn) {
+  if (turn.elsewhere) return h("p.waiting", {}, "No end is written: it is under way in another process, or that process died.");
   const thinking = turn.output.some((part) => part.type === "thought" && part.duration.state === "open");
   if (thinking) return null;
   return h("p.waiting", {}, h("span.dots", { "aria-hidden": "true" }, h("i"), h("i"), h("i")),
@@ -43,7 +45,7 @@ function ended(turn) {
   const label = OUTCOMES[turn.outcome];
   if (!label) return null;
   return h(`p.outcome.${turn.outcome}`, {}, icon(turn.outcome === "failed" ? "missed" : "dropped"), label,
-    turn.reason && h("span", {}, turn.reason));
+    turn.reason && h("span", {}, endingWords(turn.reason)));
 }
 
 function foot(turn, { request, siblings, choose, permalink }) {
