@@ -82,6 +82,29 @@ def test_who_shows_a_key_or_was_named_is_no_stranger():
     assert not Door(b"s", clients={"a": "k"}).stranger(headers)
 
 
+@pytest.mark.parametrize(
+    ("site", "mode", "admitted"),
+    [
+        (
+            "cross-site",
+            "no-cors",
+            False,
+        ),  # an image, a script: browsers send no `origin` with these
+        ("cross-site", "cors", False),
+        ("cross-site", "navigate", True),  # a link to the inspector
+        ("same-origin", "cors", True),  # the inspector itself
+        ("none", "navigate", True),  # typed by a person
+        ("", "", True),  # no browser
+    ],
+)
+def test_who_does_not_say_where_from(site, mode, admitted):
+    said = {b"sec-fetch-site": site.encode(), b"sec-fetch-mode": mode.encode()}
+    headers = [(b"host", b"127.0.0.1:7337"), *((k, v) for k, v in said.items() if v)]
+    assert Door(b"s").admits_admin(headers, "127.0.0.1") is admitted
+    assert bool(Door(b"s").stranger(headers)) is not admitted
+    assert not Door(b"s", origins=["*"]).stranger(headers)
+
+
 def test_it_is_a_setting(tmp_path):
     file = tmp_path / "thoughtline.toml"
     file.write_text('[access]\norigins = ["https://chat.test"]\n')

@@ -237,6 +237,13 @@ def test_what_a_request_carried(get):
     assert [(m["position"], m["role"]) for m in first] == [(0, "user")]
 
 
+def test_what_is_shown_is_kept_nowhere():
+    with Built().client() as client:
+        headers = client.get("/api/sessions").headers
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
 def test_hostile_text_is_only_text(get):
     first, second = get("sessions/hostile", thoughts=1)["turns"]
     assert first["input"] == [{"type": "text", "text": HOSTILE}]

@@ -5,9 +5,10 @@ import re
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from inspector.browsers import NARROW, Tab, browsing, violations
-from inspector.stages import ruling, staged, thought, turn
+from inspector.stages import ORIGIN, ruling, staged, thought, turn
 from thoughtline.clock import SystemClock
 from thoughtline.durations import words
 from thoughtline.events import Outcome
@@ -286,6 +287,36 @@ def test_what_a_client_altered_and_why_it_was_found(tab, stage):
     page.locator("table").get_by_text("deepseek", exact=True).wait_for()
     shown = page.locator(".shares tr", has_text="deepseek").first.text_content()
     assert page.locator(".tile").first.locator("strong").text_content() in shown
+
+
+def test_arguments_are_laid_out_and_not_altered(tab):
+    odd = r'{"id":12345678901234567890,"x": 1.0 ,"x":[],"s":"a,{\\\"b:"}'
+    deep = "[" * 4000 + "]" * 4000
+    said = tab.open().evaluate(
+        """async (texts) => {
+          const { laidOut } = await import("/inspect/prose.js");
+          return texts.map(laidOut);
+        }""",
+        [odd, '[1,{"a":{}}]', '"x"', "{no", "[]", deep],
+    )
+    lines = ["{", '  "id": 12345678901234567890,', '  "x": 1.0,', '  "x": [],', r'  "s": "a,{\\\"b:"', "}"]  # fmt: skip
+    assert said[0] == "\n".join(lines)
+    assert said[1:5] == ['[\n  1,\n  {\n    "a": {}\n  }\n]', '"x"', "{no", "[]"]
+    assert len(said[5]) < 100 * len(deep)
+
+
+def test_long_names_leave_room_for_others(browser, stage):
+    long = replace(ORIGIN, model="<b>model</b>" * 40)
+    stage.record("names", turn("l1", "Who?", "Me.", target=long), tenant="t" * 300)
+    tab = Tab(browser, stage.url, size=NARROW)
+    page = tab.open("#/sessions/names")
+    settled(page, "Me.")
+    place = "document.querySelector('{}').getBoundingClientRect().{}"
+    assert page.evaluate(place.format(".session-facts", "height")) < 120
+    page = tab.open("#/sessions")
+    page.locator(".session-row", has_text="Who?").wait_for()
+    assert page.evaluate(place.format(".session-row time", "right")) <= NARROW["width"]
+    tab.close()
 
 
 def test_what_hides_in_a_text_is_seen(tab, stage):

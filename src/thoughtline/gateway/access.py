@@ -80,7 +80,7 @@ class Door:
                 origin = value.decode("latin-1").strip().lower()
                 trusted = origin in self._origins or "*" in self._origins
                 return "" if trusted or _is_local(origin) else origin[:100] or "nowhere"
-        return ""
+        return "" if "*" in self._origins else _embedding(headers)
 
     @property
     def guarded(self) -> bool:
@@ -99,6 +99,13 @@ class Door:
             return False
         known = {name: value.decode("latin-1") for name, value in headers}
         return not _FORWARDED & known.keys() and _is_loopback(_bare(known.get(b"host", "")))
+
+
+def _embedding(headers: Headers) -> str:
+    """A page that fetches without saying its name, as for an image; who follows a link may come."""
+    said = {name: value for name, value in headers if name.startswith(b"sec-fetch-")}
+    foreign = said.get(b"sec-fetch-site", b"").strip().lower() == b"cross-site"
+    return "another site" if foreign and said.get(b"sec-fetch-mode") != b"navigate" else ""
 
 
 _FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})

@@ -1,5 +1,6 @@
 """What all pages of our own share: answers as JSON, refusals, and the administrator's door."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -34,6 +35,11 @@ class Json(Response):
 
     def render(self, content: Any) -> bytes:
         return _encode(content)
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """For whoever asked, and for nobody after them; and it is nothing but JSON."""
+        usual = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+        super().init_headers(usual | dict(headers or {}))
 
 
 class Mistaken(Exception):

@@ -32,11 +32,35 @@ function paragraphs(made, text) {
   made.append(block);
 }
 
-/** JSON laid out for reading, or the text itself where it is none. */
-export function laidOut(text) {
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+const LONGEST = 200000;
+const DEEPEST = 40; // from here on lines are not indented any further
+
+/** JSON laid out for reading, every word of it as it was written; or the text itself where it is none. */
+export function laidOut(value) {
+  const text = typeof value === "string" ? value : JSON.stringify(value) ?? "";
+  if (text.length > LONGEST || !structured(text)) return text;
+  const laid = [];
+  let depth = 0;
+  const line = () => `\n${"  ".repeat(Math.min(depth, DEEPEST))}`;
+  const tokens = text.match(TOKEN);
+  tokens.forEach((token, at) => {
+    const empty = /[{[]/.test(token) && /^[}\]]$/.test(tokens[at + 1]);
+    const closes = /^[}\]]$/.test(token);
+    if (/^[{[]$/.test(token)) depth += 1;
+    if (closes) depth -= 1;
+    if (closes && !/^[{[]$/.test(tokens[at - 1])) laid.push(line());
+    laid.push(token === ":" ? ": " : token);
+    if (token === "," || (/^[{[]$/.test(token) && !empty)) laid.push(line());
+  });
+  return laid.join("");
+}
+
+function structured(text) {
   try {
-    return JSON.stringify(typeof text === "string" ? JSON.parse(text) : text, null, 2);
+    const value = JSON.parse(text);
+    return typeof value === "object" && value !== null;
   } catch {
-    return String(text);
+    return false;
   }
 }

@@ -57,7 +57,7 @@ function foot(turn, { request, siblings, choose, permalink }) {
       summary(turn.replay) ?? "Nothing to put back", icon("chevron", 12)),
     h("span.facts", {},
       total && h("span", {}, `${turn.thinking.label} in all`),
-      h("span", { title: provider }, model || provider),
+      h("span", { title: [provider, model].filter(Boolean).join(", ") }, model || provider),
       usage(turn.usage),
       turn.ended && h("span", { title: moment(turn.started) }, took(turn.started, turn.ended)),
       h("a.turn-link", { href: permalink(turn.id), title: turn.id, "aria-label": `Link to turn ${turn.id}` }, icon("link", 14))));
