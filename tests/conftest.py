@@ -1,6 +1,11 @@
-"""What every test shares: the event loop, and how hard hypothesis looks."""
+"""What every test shares: the event loop, how hard hypothesis looks, and what a hang leaves."""
 
+import asyncio
+import gc
+import inspect
 import os
+import sys
+import threading
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,3 +36,52 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(scope="session")
 def anyio_backend():
     return "asyncio"
+
+
+# -- a test that hangs ---------------------------------------------------------------------------
+# Its threads stand in their event loops, which says nothing: what it waits for is in the tasks.
+
+BEFORE = 5.0
+"""Seconds before the time limit at which they are told."""
+_watching: dict[str, threading.Timer] = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item, settings):
+    limit = settings.timeout - BEFORE
+    if limit > 0 and inspect.iscoroutinefunction(getattr(item, "function", None)):
+        timer = _watching[item.nodeid] = threading.Timer(limit, tell_tasks, (item.nodeid,))
+        timer.daemon = True
+        timer.start()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_cancel_timer(item):
+    if (timer := _watching.pop(item.nodeid, None)) is not None:
+        timer.cancel()
+
+
+def tell_tasks(name):
+    """Where every task of every loop in this process stands, on the standard error output."""
+    tasks = [one for one in gc.get_objects() if isinstance(one, asyncio.Task) and not one.done()]
+    told = ["\n  ".join([task.get_name(), *standing(task.get_coro())]) for task in tasks]
+    sys.stderr.write("\n".join([f"\n{name} is about to run out of time; its tasks:", *told, ""]))
+
+
+def standing(inner):
+    """The lines that a coroutine stands in, the outermost first, and what it waits for there."""
+    lines = []
+    while inner is not None:
+        if (kind := kind_of(inner)) is None:  # a step of a generator, or what is waited for
+            lines.append(repr(inner))
+            inner = next((one for one in gc.get_referents(inner) if kind_of(one)), None)
+            continue
+        frame = getattr(inner, f"{kind}_frame")
+        lines.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
+        inner = getattr(inner, "gi_yieldfrom" if kind == "gi" else f"{kind}_await")
+    return lines
+
+
+def kind_of(one):
+    """How the members of a coroutine or a generator that has not ended begin."""
+    return next((kind for kind in ("cr", "ag", "gi") if getattr(one, f"{kind}_frame", None)), None)
