@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -113,7 +114,7 @@ def test_commands_at_the_prompt():
     assert "taken back: Two" in said.stdout
     assert "taken back: Three" in said.stdout
     assert "thoughts are shown" in said.stdout
-    assert "/undo     take the last message back" in said.stdout
+    assert "/what is none of these:\n/undo     take the last message back" in said.stdout
     listed = json.loads(run("sessions", "--json").stdout)
     assert len(listed) == 2
     shown = run("show", listed[-1]["session"]).output
@@ -127,14 +128,12 @@ def test_undo_at_the_beginning():
 
 @pytest.mark.parametrize("arguments", [["--model", "sim/claude"], ["--provider", "sim/claude"]])
 def test_a_simulated_model_by_the_name_that_the_gateway_knows(arguments):
-    assert "'claude', model='claude-sonnet-4-5'" in run("chat", *arguments, says="Hi\n").stderr
+    assert "claude-sonnet-4-5 (claude)" in run("chat", *arguments, says="Hi\n").stderr
 
 
 def test_a_session_goes_on_with_whom_it_talked_with():
     run("chat", "--model", "sim/claude", says="Hi\n")
-    assert (
-        "'claude', model='claude-sonnet-4-5'" in run("chat", "--session", "last", says="x\n").stderr
-    )
+    assert "claude-sonnet-4-5 (claude)" in run("chat", "--session", "last", says="x\n").stderr
 
 
 def test_a_refusal_is_a_failure():
@@ -152,7 +151,7 @@ def test_a_refusal_is_a_failure():
         (["--option", "thinking"], "is not KEY=JSON"),
         (["--key-env", "NOT_SET"], "NOT_SET is not set"),
         (["--session", "nope"], "no session is called 'nope'"),
-        (["--store", "redis://x"], "names no store"),
+        (["--store", "redis://x"], "--store: `store.url` names no store"),
     ],
 )
 def test_what_cannot_be(arguments, says, monkeypatch):
@@ -190,6 +189,8 @@ def test_a_list_for_people():
     assert "(fork of …" in listed[0]
     assert "Hello there" in listed[1] and "just now" in listed[1]
     assert len(run("sessions", "--limit", "1").output.splitlines()) == 1
+    assert "0 is not in the range" in run("sessions", "--limit", "0", fails=True).output
+    assert "no turn is called '²'" in run("fork", "last", "²", fails=True).output
 
 
 def test_show_folds_thoughts_away():
@@ -276,6 +277,17 @@ def test_export_and_import(home):
     renamed = run("import", "-", "--rename", *elsewhere, says=changed).output.split()
     assert renamed[0] not in ids
     assert "line 1 is no event" in run("import", "-", says="what\n", fails=True).output
+    assert "there is no session in it" in run("import", "-", says="", fails=True).output
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_a_sentence():
+    chat()
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "thoughtline", "export", "last"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ") and "Traceback" not in done.stderr
 
 
 # -- tail ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import importlib
 import keyword
+from typing import Any
 
 import click
 
@@ -36,6 +37,15 @@ class Commands(click.Group):
         """The list in `--help`, from the table alone."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a full disk or a folder that is not ours is a sentence, too."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # whoever read has enough: click ends quietly
+        except OSError as error:
+            raise click.ClickException(str(error)) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""

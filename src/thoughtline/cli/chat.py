@@ -98,10 +98,14 @@ def chat(
             }
             made = runner.run(_begin(log, session, setting))
             if not as_json:
-                click.echo(click.style(f"{provider!r}, session {made.id}", dim=True), err=True)
+                click.echo(click.style(_heading(provider, made), dim=True), err=True)
             _converse(runner, made, talk)
     except ThoughtlineError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _heading(provider: Provider, chat: Chat) -> str:
+    return f"{provider.model} ({provider.name}), session {chat.id}"
 
 
 @contextlib.contextmanager

@@ -30,6 +30,8 @@ def import_(
 ) -> None:
     """Import sessions."""
     ids = run(_import(opened(store_url, config), file, rename=rename))
+    if not ids:
+        raise click.ClickException("there is no session in it; expected what `export` writes")
     click.echo(json.dumps(ids) if as_json else "\n".join(ids))
 
 

@@ -103,7 +103,7 @@ async def find_session(log: Log, name: str) -> str:
 def find_turn(session: Session, name: str) -> str:
     """The id of the turn that is meant; numbers count from 1."""
     ids = [turn.id for turn in session.turns]
-    if name.isdigit() and 1 <= int(name) <= len(ids):
+    if name.isdecimal() and 1 <= int(name) <= len(ids):
         return ids[int(name) - 1]
     return _chosen(name, ids, "turn", "`thoughtline show` numbers them")
 

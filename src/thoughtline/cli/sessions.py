@@ -21,7 +21,14 @@ Those of the gateway's clients and those made with `thoughtline chat` or the lib
 
 
 @click.command("sessions", help=_HELP, short_help="List sessions.")
-@click.option("--limit", default=20, show_default=True, help="How many at most.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    default=20,
+    show_default=True,
+    help="How many at most.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 @store_options
 def sessions(*, limit: int, as_json: bool, store_url: str | None, config: str | None) -> None:
@@ -31,7 +38,7 @@ def sessions(*, limit: int, as_json: bool, store_url: str | None, config: str | 
 
 async def _sessions(log: Log, limit: int, *, as_json: bool) -> None:
     async with log:
-        found = await listed(log, max(limit, 0))
+        found = await listed(log, limit)
         words = [first_words(await log.store.read(one.session, limit=8)) for one in found]
     if as_json:
         rows = [

@@ -203,8 +203,10 @@ class Talk:
                 click.echo(f"thoughts are {'shown' if self.thoughts else 'hidden'}")
             case "/session":
                 click.echo(chat.id)
-            case _:
+            case "/help":
                 click.echo(_COMMANDS)
+            case other:
+                click.echo(f"{other} is none of these:\n{_COMMANDS}")
         return chat
 
 

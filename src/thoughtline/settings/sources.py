@@ -33,6 +33,9 @@ SHORT: Mapping[str, Path] = {
 }
 """Short names: of flags (`--log-level`) and of variables (`THOUGHTLINE_LOG_LEVEL`)."""
 
+_SPELLED = {"store_url": "--store"}
+"""Flags that the commands spell otherwise."""
+
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 # A Kubernetes service of our name puts these into every pod of its namespace.
@@ -227,6 +230,7 @@ def read_flags(flags: Mapping[str, Any]) -> Layer:
         if value is None or flag == "config":
             continue
         path = SHORT.get(flag) or tuple(flag.split("."))
-        source = f"--{flag.replace('_', '-')}" if flag in SHORT else f"flag {flag}"
+        spelled = _SPELLED.get(flag) or f"--{flag.replace('_', '-')}"
+        source = spelled if flag in SHORT else f"flag {flag}"
         _follow(layer, path, value, source, {})
     return layer
