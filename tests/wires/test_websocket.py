@@ -484,6 +484,30 @@ async def test_leaving_a_lane_does_not_disturb_the_others(sims):
         assert fork.answer.state is State.COMPLETED
 
 
+@pytest.mark.timeout(60)
+async def test_a_lane_whose_end_came_unread_is_free_when_it_is_left(sims):
+    """Nobody waits for an end that others have read already."""
+    async with wired(options=Options(lanes=True)) as wire:
+        main = await Talker(sims.url("openai-ws"), wire.main, say="leave it late").turns_of(2)
+        fork = main.branch(wire.fork())
+        async with fork.lane.send(fork.outbound(), fork.position()) as answer:
+            await anext(aiter(answer))
+            await main.turns_of(2)  # reads for both: all of the fork's answer is here
+            before = wire.tally.requests
+            running = asyncio.ensure_future(main.turn())
+            while wire.tally.requests == before:
+                await asyncio.sleep(0)
+        await fork.turn()
+        await running
+        assert fork.answer.state is State.COMPLETED
+        assert (fork.answer.sent.transport, fork.answer.sent.plan.reason) == (
+            "websocket",
+            Reason.CANCELLED,
+        )
+        await main.turn()
+        assert main.answer.sent.plan.reason is Reason.CONTINUED
+
+
 # --- Behind the plain port ------------------------------------------------------------------------
 
 

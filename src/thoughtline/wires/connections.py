@@ -221,7 +221,12 @@ class Connection:
 
     def abandon(self, lane: str | None) -> bool:
         """Nobody wants the rest of a response; False: nothing else is under way here, close it."""
-        if self.broken or not self.busy - {lane} - self.abandoned:
+        if self.broken:
+            return False
+        if any(frame.terminal for frame in self._boxes.get(lane, ())):
+            self.busy.discard(lane)  # its end came while others read: nothing to wait for
+            return True
+        if not self.busy - {lane} - self.abandoned:
             return False
         self.abandoned.add(lane)
         return True
