@@ -161,6 +161,17 @@ def test_a_timer_counts_and_ends_at_the_stored_number(tab, stage):
     assert labels(page) == [words(stored["reasoningDurations"]["part-0"])]
 
 
+def test_a_timer_never_has_to_go_back(tab):
+    """It hears of the end a moment late, and has not gone on to the next second by then."""
+    said = tab.open().evaluate(
+        """async () => {
+          const { serverNow, since } = await import("/inspect/clock.js");
+          return [0, 0.9, 1.9, 2.4, 2.7, 60.4, 60.7].map((length) => since(serverNow() - length));
+        }"""
+    )
+    assert said == [1, 1, 2, 2, 3, 60, 61]
+
+
 def test_a_reload_in_mid_thought_does_not_begin_anew(tab, stage):
     talk = stage.talk("Will you forget?")
     page = tab.open(f"#/sessions/{talk.session}")

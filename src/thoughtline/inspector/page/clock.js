@@ -45,9 +45,11 @@ export function serverNow() {
   return Date.now() / 1000 + offset;
 }
 
-/** Whole seconds since a time of the server. */
+const LATE = 0.5; // seconds until the page has heard that a thought is over
+
+/** Whole seconds of a thought that is not known to be over: never more than the number it ends at. */
 export function since(startedAt) {
-  return whole(serverNow() - startedAt);
+  return whole(serverNow() - startedAt - LATE);
 }
 
 const timers = new Map();
