@@ -17,6 +17,7 @@ from thoughtline.events import (
     TextDelta,
     ToolCall,
     ToolCallDelta,
+    UserMessage,
 )
 from thoughtline.library import sending
 from thoughtline.parts import Decision, Result, Text
@@ -134,6 +135,21 @@ async def test_leaving_the_iteration_does_not_stop_the_run():
                 break
         assert (await run).outcome is Outcome.COMPLETED
         assert len(sim.requests) == 3
+
+
+@pytest.mark.timeout(60)
+async def test_two_listeners_share_the_events_and_both_come_to_an_end():
+    async with talking("deepseek") as (chat, _):
+        run = chat.run("Go")
+
+        async def listen():
+            return [event async for event in run]
+
+        heard = await asyncio.gather(listen(), listen())
+        written = [event for half in heard for event in half if isinstance(event, Event)]
+        log = await chat.log.store.read(chat.id)
+        assert sorted(written, key=lambda event: event.seq) == log
+        assert [event async for event in run] == []
 
 
 async def test_a_log_is_all_that_is_needed():
@@ -508,3 +524,34 @@ async def test_a_run_takes_at_least_one_exchange():
         for most in (0, -1):
             with pytest.raises(thoughtline.ThoughtlineError, match="at least one exchange"):
                 await chat.log.create(most=most)
+
+
+@pytest.mark.parametrize("times", [2, 3, 4, 6])
+async def test_somebody_impatient_cancels_more_than_once(times, tmp_path):
+    async with talking("deepseek", url=f"sqlite:///{tmp_path}/a.db", held=9) as (chat, _):
+        run = chat.run("Go")
+        waiting = asyncio.ensure_future(run)
+        await chat.log.wire.reached.wait()
+        for _ in range(times):
+            run.cancel()
+            await asyncio.sleep(0)
+        chat.log.wire.go.set()
+        assert (await waiting).turns[-1].outcome is Outcome.ABORTED
+        assert (await chat.run("Again")).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_a_write_is_finished_and_known_about_however_often_it_is_cancelled(times, tmp_path):
+    async with talking("deepseek", url=f"sqlite:///{tmp_path}/a.db") as (chat, _):
+        await chat.run("Go")
+        ledger = chat._ledger
+        note = ledger.draft(UserMessage(parts=(Text(text="noted"),)), chat.head)
+        writing = asyncio.ensure_future(ledger.write([note]))
+        await asyncio.sleep(0)
+        for _ in range(times):
+            writing.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        assert ledger.session.seq == (await chat.log.store.read(chat.id))[-1].seq
+        assert (await chat.run("Again")).outcome is Outcome.COMPLETED

@@ -8,6 +8,7 @@ that was begun is finished and known about, even when its caller is cancelled.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from thoughtline.clock import Clock
 from thoughtline.errors import Conflict, ThoughtlineError
@@ -80,7 +81,9 @@ class Ledger:
             try:
                 events = await asyncio.shield(task)
             except asyncio.CancelledError:
-                await asyncio.wait({task})
+                while not task.done():
+                    with suppress(asyncio.CancelledError):  # once is enough: it is raised below
+                        await asyncio.wait({task})
                 if not task.cancelled() and task.exception() is None:
                     await self._take(task.result(), tell)
                 raise

@@ -81,8 +81,8 @@ class Run:
 
     def cancel(self) -> None:
         """Stop: tools and request are let go of, and the turn ends as aborted."""
-        self._cancel = True
-        if self._task is not None:
+        again, self._cancel = self._cancel, True
+        if self._task is not None and not again:  # else it is about to write how it ended
             self._task.cancel()
 
     async def over(self) -> None:
@@ -94,7 +94,10 @@ class Run:
         return self._wait().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Event | Delta]:
-        """Events from now on; ends with the run, and raises what it raises."""
+        """Events from now on; ends with the run, and raises what it raises.
+
+        Each event is given once: those who iterate at the same time share them.
+        """
         queue = self._queue = self._queue or asyncio.Queue()
         task = self._begin()
         if task.done():
@@ -105,6 +108,7 @@ class Run:
         except asyncio.CancelledError:
             await self._stop(task)
             raise
+        queue.put_nowait(None)  # for others who listen: they share what comes
         await asyncio.wait({task})
         task.result()
 
