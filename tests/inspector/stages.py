@@ -18,6 +18,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from thoughtline.clock import SystemClock
+from thoughtline.errors import Unavailable
 from thoughtline.events import (
     AssistantMessage,
     Outcome,
@@ -111,7 +112,14 @@ class Calendar(SystemClock):
 
 
 class Kept(MemoryStore):
-    """A store that outlives the gateway."""
+    """A store that outlives the gateway, and can be down for writing."""
+
+    down = False
+
+    async def append(self, batch):
+        if self.down:
+            raise Unavailable("it is down")
+        return await super().append(batch)
 
     async def close(self):
         pass

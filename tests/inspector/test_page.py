@@ -172,6 +172,27 @@ def test_a_timer_never_has_to_go_back(tab):
     assert said == [1, 1, 2, 2, 3, 60, 61]
 
 
+def test_a_turn_that_is_never_written_goes_away(tab, stage):
+    """Its provider refused it, its process died, or the store is down."""
+    talk = stage.talk("Are you there?")
+    talk.say("Yes.")
+    talk.stop()
+    page = tab.open(f"#/sessions/{talk.session}")
+    settled(page, "Yes.")
+    lost = stage.talk("Are you there?", "Yes.", "And now?", session=talk.session)
+    lost.think("Am I?")
+    settled(page, re.compile("Thinking for"))
+    stage.store.down = True
+    try:
+        lost.say("No.")
+        lost.stop()
+        page.locator(".thought[data-state=open]").wait_for(state="detached")
+        counted(page, "article.turn", 1)
+        settled(page, "Yes.")
+    finally:
+        stage.store.down = False
+
+
 def test_a_reload_in_mid_thought_does_not_begin_anew(tab, stage):
     talk = stage.talk("Will you forget?")
     page = tab.open(f"#/sessions/{talk.session}")
@@ -435,7 +456,7 @@ def test_cache_entries_are_filtered_deleted_and_cleared(browser):
         assert page.get_by_text("call_1").count() == 1
         page.get_by_role("button", name="Delete call_1").click()
         page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-        page.get_by_text("call_1").wait_for(state="detached")
+        page.locator("tbody").get_by_text("call_1").wait_for(state="detached")
         page.get_by_label("Tool call id").fill("call_2")
         counted(page, "tbody tr", 1)
         assert "toolCallId=call_2" in page.url

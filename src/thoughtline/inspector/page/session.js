@@ -16,7 +16,7 @@ const COVERED = matchMedia("(max-width: 860px)"); // here the request lies over 
 
 export class SessionPane {
   constructor(id, { problem }) {
-    Object.assign(this, { id, problem, tree: new Tree(), dirty: new Set(), facts: null, ended: false });
+    Object.assign(this, { id, problem, tree: new Tree(), dirty: new Set(), closed: new Set(), facts: null, ended: false });
     this.head = h("header.session-head");
     this.scroller = h("div.session-scroll", { tabindex: "0", role: "group", "aria-label": "Session" });
     this.request = new RequestPanel({ session: id, close: () => this.#closeRequest(), jump: (turn) => adjust({ turn }) });
@@ -27,6 +27,7 @@ export class SessionPane {
     this.onfeed = ({ detail }) => {
       if (detail.session !== id || detail.kind === "text") return;
       if (detail.turn) this.dirty.add(detail.turn);
+      if (detail.kind === "turn_closed") this.closed.add(detail.turn);
       this.soon();
     };
     feed.addEventListener("event", this.onfeed);
@@ -68,6 +69,7 @@ export class SessionPane {
 
   /** The feed is there, again or for the first time: what happened before it is not told. */
   resume() {
+    for (const turn of this.tree.turns.values()) if (turn.running && !turn.elsewhere) this.closed.add(turn.id); // perhaps
     if (this.facts || this.loading) this.soon();
     else this.load(this.route);
   }
@@ -93,16 +95,20 @@ export class SessionPane {
     if (this.loading) return this.soon();
     if (!this.facts) return;
     const dirty = [...this.dirty];
+    const closed = [...this.closed];
     this.dirty.clear();
+    this.closed.clear();
     const known = [...this.tree.turns.keys()];
     const before = this.#head();
     try {
       const after = known.findLast((turn) => !dirty.includes(turn) && !this.tree.turns.get(turn).running);
       const page = await api.session(this.id, { after, limit: 200 });
       const older = dirty.filter((turn) => this.tree.turns.has(turn) && !page.turns.some((one) => one.id === turn));
-      const turns = await Promise.all(older.slice(0, 8).map((turn) => api.turn(this.id, turn)));
-      this.#tell([...page.turns, ...turns.map((one) => one.turn)]);
-      this.#take({ ...page, turns: [...page.turns, ...turns.map((one) => one.turn)] });
+      const answers = await Promise.all(older.slice(0, 8).map((turn) => api.turn(this.id, turn).catch(unwritten)));
+      const turns = [...page.turns, ...answers.filter(Boolean).map((one) => one.turn)];
+      this.#tell(turns);
+      this.#take({ ...page, turns });
+      if (!page.nextAfter) this.#forget(closed.filter((turn) => !turns.some((one) => one.id === turn)));
       if (this.ended) return;
       const grown = this.tree.path(this.#head()).some((turn) => turn.id === before);
       if (this.route.query.head && !grown) adjust({ head: this.tree.leaf(this.route.query.head) }, { replace: true });
@@ -110,8 +116,16 @@ export class SessionPane {
     } catch (error) {
       if (this.ended) return;
       if (error instanceof api.Missing) this.#fail(error);
-      else for (const turn of dirty) this.dirty.add(turn);
+      else {
+        for (const turn of dirty) this.dirty.add(turn);
+        for (const turn of closed) this.closed.add(turn);
+      }
     }
+  }
+
+  /** Turns that ran and are not in the log: refused by the provider, or lost with the gateway. */
+  #forget(turns) {
+    for (const turn of turns) if (this.tree.turns.get(turn)?.running) this.tree.remove(turn);
   }
 
   /** Say once that a thought has ended; a timer that talks each second helps nobody. */
@@ -278,4 +292,9 @@ export class SessionPane {
     this.#closeRequest();
     return true;
   }
+}
+
+function unwritten(error) {
+  if (error instanceof api.Missing) return null;
+  throw error;
 }

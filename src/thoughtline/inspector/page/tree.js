@@ -18,6 +18,15 @@ export class Tree {
     }
   }
 
+  /** Forget a turn that never came to be; one that others go on from stays. */
+  remove(id) {
+    if (!this.turns.has(id) || this.children(id).length) return;
+    const parent = this.#parents.get(id);
+    this.#children.set(parent, this.children(parent).filter((one) => one !== id));
+    this.#parents.delete(id);
+    this.turns.delete(id);
+  }
+
   children(id) {
     return this.#children.get(id) ?? [];
   }
