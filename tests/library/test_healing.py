@@ -172,7 +172,7 @@ async def test_what_an_unknown_endpoint_demands_is_learned():
 async def test_a_refusal_that_is_not_about_thoughts_is_not_healed():
     async with talking("deepseek") as (chat, sim):
         await chat.run("One")
-        chat.use(provider(sim, options={"messages": 1}))
+        chat.use(provider(sim, options={"tools": 1}))
         answer = await chat.run("Two")
         assert answer.outcome is Outcome.FAILED
         assert len([r for r in sim.requests if r.reply.status != 200]) == 1

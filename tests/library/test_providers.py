@@ -115,6 +115,11 @@ def test_a_key_goes_only_where_it_belongs():
         ("mine", {}, "One that is not known needs a base_url"),
         ("deepseek", {"dialect": "latin"}, "'latin' is no dialect; use one of chat"),
         ("deepseek", {"policy": "mistrl"}, "no policy is called 'mistrl'; did you mean 'mistral'?"),
+        (
+            "deepseek",
+            {"options": {"messages": [], "model": "other", "top_p": 1}},
+            "options cannot hold messages, model:",
+        ),
         ("deepseek", {"env": {}}, "no key for 'deepseek': set DEEPSEEK_API_KEY"),
     ],
 )

@@ -44,6 +44,8 @@ _PATHS = {
     "messages": "/v1/messages",
     "gemini": "/v1beta/models/{model}:streamGenerateContent?alt=sse",
 }
+_OURS = frozenset({"model", "messages", "input", "contents"})
+"""Members of a request that are folded from the log, or said otherwise."""
 _VERSION = re.compile(r"v\d+[a-z0-9]*")
 _KNOWN = {known.name: known for known in PROVIDERS}
 
@@ -95,6 +97,11 @@ def endpoint(provider: Provider, env: Mapping[str, str]) -> Endpoint:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ThoughtlineError(
             f"no provider is called {provider.name!r}; {hint}One that is not known needs a base_url"
+        )
+    if taken := sorted(_OURS & provider.options.keys()):
+        raise ThoughtlineError(
+            f"options cannot hold {', '.join(taken)}: the model is Provider's `model`, and what is "
+            "said comes from the log"
         )
     policy = _policy(provider, known, base)
     spoken = provider.dialect or _SPOKEN.get(policy, "chat")
