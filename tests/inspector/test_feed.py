@@ -376,6 +376,7 @@ async def test_who_does_not_keep_up_is_let_go(stage, monkeypatch):
             await session.turn("Hi", "Hello")
             for _ in range(4):
                 await quick.next()
+        assert stage.hub.open == 1  # before anybody reads the rest, or goes
         heard = 0
         with contextlib.suppress(StopAsyncIteration):
             while heard < 32:

@@ -193,8 +193,10 @@ class Hub:
 
     def _tell(self, message: Message) -> None:
         self.version += 1
-        for feed in self._feeds:
+        for feed in list(self._feeds):
             feed.tell(message)
+            if feed.over:  # its client may never read again, and then nobody would say that it left
+                self._feeds.discard(feed)
 
     async def _look_at_log(self) -> None:
         more = True
