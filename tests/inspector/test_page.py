@@ -453,7 +453,7 @@ def test_cache_entries_are_filtered_deleted_and_cleared(browser):
         page.get_by_role("button", name="Delete call_1").click()
         page.get_by_role("button", name="Keep").click()
         page.get_by_role("dialog").wait_for(state="detached")
-        assert page.get_by_text("call_1").count() == 1
+        assert page.locator("tbody").get_by_text("call_1").count() == 1
         page.get_by_role("button", name="Delete call_1").click()
         page.get_by_role("dialog").get_by_role("button", name="Delete").click()
         page.locator("tbody").get_by_text("call_1").wait_for(state="detached")
