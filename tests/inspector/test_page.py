@@ -193,6 +193,40 @@ def test_a_turn_that_is_never_written_goes_away(tab, stage):
         stage.store.down = False
 
 
+def test_an_answer_that_is_overtaken_brings_nothing_back(tab, stage):
+    talk = stage.talk("Are you slow?")
+    talk.say("No.")
+    talk.stop()
+    page = tab.open(f"#/sessions/{talk.session}")
+    settled(page, "No.")
+    lost = stage.talk("Are you slow?", "No.", "And now?", session=talk.session)
+    lost.think("Am I?")
+    settled(page, re.compile("Thinking for"))
+    held = []
+
+    def hold(route):
+        held.append((route, route.fetch()))
+
+    where = f"**/api/sessions/{talk.session}?*"
+    page.route(where, hold, times=1)
+    lost.say("Yes.")
+    for _ in range(100):
+        if held:
+            break
+        page.wait_for_timeout(100)
+    stage.store.down = True
+    try:
+        lost.stop()
+        page.wait_for_timeout(1500)  # for an answer that must not come first
+        route, answer = held[0]
+        route.fulfill(response=answer)
+        counted(page, "article.turn", 1)
+        page.wait_for_timeout(500)
+        assert page.locator("article.turn").count() == 1
+    finally:
+        stage.store.down = False
+
+
 def test_a_reload_in_mid_thought_does_not_begin_anew(tab, stage):
     talk = stage.talk("Will you forget?")
     page = tab.open(f"#/sessions/{talk.session}")

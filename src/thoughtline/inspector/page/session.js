@@ -14,6 +14,8 @@ import { Tree } from "./tree.js";
 
 const COVERED = matchMedia("(max-width: 860px)"); // here the request lies over the conversation
 
+const AGAIN = 2000; // milliseconds after a look that failed
+
 export class SessionPane {
   constructor(id, { problem }) {
     Object.assign(this, { id, problem, tree: new Tree(), dirty: new Set(), closed: new Set(), facts: null, ended: false });
@@ -89,11 +91,21 @@ export class SessionPane {
     this.tree.add(page.turns);
   }
 
-  /** Fetch what has changed, and only that. */
+  /** One look at a time: an answer that is overtaken would bring back what is over. */
   async #refresh() {
     if (this.ended) return;
-    if (this.loading) return this.soon();
+    if (this.loading || this.looking) return this.soon();
     if (!this.facts) return;
+    this.looking = true;
+    try {
+      await this.#fetch();
+    } finally {
+      this.looking = false;
+    }
+  }
+
+  /** Fetch what has changed, and only that. */
+  async #fetch() {
     const dirty = [...this.dirty];
     const closed = [...this.closed];
     this.dirty.clear();
@@ -119,6 +131,7 @@ export class SessionPane {
       else {
         for (const turn of dirty) this.dirty.add(turn);
         for (const turn of closed) this.closed.add(turn);
+        setTimeout(() => this.soon(), AGAIN);
       }
     }
   }
