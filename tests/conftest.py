@@ -18,18 +18,21 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
     os.environ.pop(name, None)
     os.environ.pop(name.upper(), None)
 
-# No deadline: a slow machine is not a bug. Not derandomised: each run looks somewhere new, and a
-# failure is printed with the example that reproduces it.
+# No deadline: a slow machine is not a bug. By default the examples are the same in every run, so
+# that a change is judged by what it changes; `HYPOTHESIS_PROFILE=thorough` looks somewhere new, and
+# longer, and a failure is printed with the example that reproduces it.
 settings.register_profile(
     "ci",
     deadline=None,
-    derandomize=False,
+    derandomize=True,
     max_examples=100,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=15)
-settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2000)
+settings.register_profile(
+    "thorough", settings.get_profile("ci"), derandomize=False, max_examples=2000
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

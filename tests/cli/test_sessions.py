@@ -220,7 +220,9 @@ def test_sessions_and_turns_are_named_by_an_end_of_their_ids():
     for name in (row["session"], row["session"][-8:], row["session"][:20]):
         assert f"session {row['session']}" in run("show", name).output
     assert "Two" not in run("show", "last", "--at", "1").output
-    assert "no turn is called '99'" in run("show", "last", "--at", "99", fails=True).output
+    assert (
+        "no turn is called '99999999'" in run("show", "last", "--at", "99999999", fails=True).output
+    )
     run("fork", "last")
     first = row["session"][:4]
     assert "2 sessions are called" in run("show", first, fails=True).output
