@@ -96,9 +96,6 @@ class _HeldAnswer:
         finally:
             self.wire.left += not done
 
-    async def read(self, limit):
-        return await self.inbound.read(limit)
-
 
 def provider(sim, model: str = "", *, base_url: str = "", **more) -> thoughtline.Provider:
     """A simulator as a provider."""

@@ -41,9 +41,6 @@ class Answer:
         while self._left:
             yield self._left.pop(0)
 
-    async def read(self, limit):
-        return b"".join([chunk async for chunk in self.chunks()])
-
     @property
     def json(self):
         return json.loads(self.body)

@@ -37,9 +37,6 @@ class _Slow:
             await asyncio.sleep(0)
             yield chunk
 
-    async def read(self, limit):
-        return await self.inbound.read(limit)
-
 
 async def read_file(path: str) -> str:
     """Read a text file."""

@@ -15,7 +15,7 @@ import uvloop
 
 from thoughtline.errors import WireError
 from thoughtline.wires import pipes
-from thoughtline.wires.base import Outbound
+from thoughtline.wires.base import Outbound, beginning
 from thoughtline.wires.http import HttpWire
 from thoughtline.wires.proxied import ProxiedWire
 
@@ -275,6 +275,20 @@ async def test_a_slow_reader_slows_the_upstream(wires):
         await wire.close()
     assert sum(map(len, got)) == len(piece) * 16
     assert max(map(len, got)) < 4 * pipes.MOST
+
+
+async def test_what_was_begun_can_be_read_on(wires):
+    body = bytes(range(256)) * (1 << 12)
+    head = b"HTTP/1.1 400 Bad Request\r\ncontent-length: %d\r\n\r\n" % len(body)
+    server, wire = Server((head, body[:10], 0.02, body[10:])), wires()
+    async with server.running() as port:
+        outbound = Outbound(method="GET", url=f"http://127.0.0.1:{port}/", headers=[])
+        async with wire.send(outbound) as inbound:
+            first = await beginning(inbound, 1000)
+            rest = b"".join([chunk async for chunk in inbound.chunks()])
+        await wire.close()
+    assert 1000 <= len(first) < len(body)
+    assert first + rest == body
 
 
 async def test_a_large_request_arrives_whole(wires):

@@ -13,7 +13,7 @@ from thoughtline.dialects.sse import Splitter
 from thoughtline.errors import WireError
 from thoughtline.testing import FrozenClock, serving, simulator
 from thoughtline.wires.answers import State
-from thoughtline.wires.base import Outbound
+from thoughtline.wires.base import Outbound, beginning
 from thoughtline.wires.connections import Dialling, Refused
 from thoughtline.wires.continuation import Reason
 from thoughtline.wires.fallback import over_http
@@ -532,7 +532,9 @@ async def test_a_refusal_looks_like_one_over_http(sims):
         talker = Talker(sims.url("openai"), wire, model="no-such-model")
         async with wire.at(talker.position()).send(talker.outbound()) as inbound:
             assert inbound.status == 400
-            assert json.loads(await inbound.read(1 << 16))["error"]["code"] == "model_not_found"
+            assert (
+                json.loads(await beginning(inbound, 1 << 16))["error"]["code"] == "model_not_found"
+            )
 
 
 async def test_a_wrong_key_is_answered_in_the_providers_words(sims):

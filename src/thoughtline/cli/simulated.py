@@ -64,11 +64,6 @@ class _Answer:
         if self._ending != "whole":
             raise WireError("the upstream's answer broke off")
 
-    async def read(self, limit: int) -> bytes:
-        whole = b"".join(self._chunks)
-        self._chunks = [whole[limit:]] if len(whole) > limit else []
-        return whole[:limit]
-
 
 class SimWire:
     """A wire that ends in this process for `sim://…`, and goes on outside for everything else."""

@@ -34,7 +34,7 @@ from thoughtline.gateway.watching import Watch
 from thoughtline.replay import NOTHING, Action, Limits
 from thoughtline.stores.base import Store
 from thoughtline.wires.answers import Sent
-from thoughtline.wires.base import Inbound, Outbound, Wire
+from thoughtline.wires.base import Inbound, Outbound, Wire, beginning
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -349,7 +349,7 @@ class _Walk:
                 if trial is not None:
                     await self.proxy.healer.settle(trial, inbound.status)
                 elif 400 <= inbound.status < 500:
-                    refusal = await inbound.read(ERROR_LIMIT)
+                    refusal = await beginning(inbound, ERROR_LIMIT)
                     trial = await self._heal(exchange, inbound, refusal)
                     if trial is not None:
                         continue

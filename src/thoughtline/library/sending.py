@@ -24,7 +24,7 @@ from thoughtline.library.records import Record
 from thoughtline.library.transcripts import Fold, Terms, fold
 from thoughtline.policies.remedies import diagnose
 from thoughtline.turns import Turn
-from thoughtline.wires.base import Headers, Inbound, Outbound, Wire
+from thoughtline.wires.base import Headers, Inbound, Outbound, Wire, beginning
 
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 MOST_WORDS = 1 << 16
@@ -180,7 +180,7 @@ class Sending:
 
 
 async def _refusal(inbound: Inbound) -> Refusal:
-    body = await inbound.read(MOST_WORDS)
+    body = await beginning(inbound, MOST_WORDS)
     return Refusal(status=inbound.status, body=body, headers=inbound.headers)
 
 

@@ -207,16 +207,6 @@ class _Inbound:
         except Exception as error:
             raise self._passage.fail(error) from error
 
-    async def read(self, limit: int) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
-        async for chunk in self.chunks():
-            pieces.append(chunk)
-            size += len(chunk)
-            if size >= limit:
-                break
-        return b"".join(pieces)
-
 
 def plain(response: httpx2.Response) -> dict[str, Any]:
     """The extensions of a response that are facts; what is bound to a connection stays with it."""

@@ -39,7 +39,7 @@ from thoughtline.verifying.reports import (
     pairing,
     untestable,
 )
-from thoughtline.wires.base import Outbound, Wire
+from thoughtline.wires.base import Outbound, Wire, beginning
 
 QUESTIONS = ("What is the value of the key alpha?", "And what is the value of the key beta?")
 REFUSALS = frozenset({400, 404, 409, 413, 415, 422})
@@ -183,7 +183,7 @@ class _Verifier:
         request = Outbound(method="POST", url=target.url, headers=target.headers, body=body)
         async with self._wire.send(request) as inbound:
             if inbound.status != 200:
-                refusal = Refusal(status=inbound.status, body=await inbound.read(MOST_WORDS))
+                refusal = Refusal(status=inbound.status, body=await beginning(inbound, MOST_WORDS))
                 known = inbound.status in REFUSALS
                 outcome = Outcome.REFUSED if known else Outcome.FAILED
                 return Heard(outcome=outcome, words=str(refusal)), inbound.status in TRANSIENT

@@ -40,10 +40,10 @@ class Inbound(Protocol):
     headers: Headers
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises `WireError` when it breaks off or stalls."""
+        """The body as it arrives. Raises `WireError` when it breaks off or stalls.
 
-    async def read(self, limit: int) -> bytes:
-        """At most this many bytes of the body, at once."""
+        Asked again, it goes on from where it was left.
+        """
 
 
 class Wire(Protocol):
@@ -54,3 +54,15 @@ class Wire(Protocol):
 
     async def close(self) -> None:
         """Let go of all connections."""
+
+
+async def beginning(inbound: Inbound, limit: int) -> bytes:
+    """The body up to the chunk that reaches this many bytes; what is left can still be read."""
+    pieces: list[bytes] = []
+    size = 0
+    async for chunk in inbound.chunks():
+        pieces.append(chunk)
+        size += len(chunk)
+        if size >= limit:
+            break
+    return b"".join(pieces)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from thoughtline import splice
 from thoughtline.errors import Unreadable
-from thoughtline.wires.base import Inbound, Outbound, Wire
+from thoughtline.wires.base import Inbound, Outbound, Wire, beginning
 
 ERROR_LIMIT = 1 << 20
 
@@ -58,7 +58,7 @@ async def _events(inbound: Inbound, splitter: Splitter) -> AsyncIterator[bytes]:
 
 
 async def _refusal(inbound: Inbound) -> AsyncIterator[bytes]:
-    yield envelope(inbound.status, await inbound.read(ERROR_LIMIT))
+    yield envelope(inbound.status, await beginning(inbound, ERROR_LIMIT))
 
 
 def _named(event: Sse) -> bytes | None:

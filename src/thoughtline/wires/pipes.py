@@ -126,17 +126,6 @@ class Pipe(asyncio.Protocol):
             else:
                 await self._news()
 
-    async def read(self, limit: int) -> bytes:
-        """At most about this many bytes of it."""
-        pieces: list[bytes] = []
-        size = 0
-        async for chunk in self.chunks():
-            pieces.append(chunk)
-            size += len(chunk)
-            if size >= limit:
-                break
-        return b"".join(pieces)
-
     async def _news(self) -> None:
         """Until something comes, or never will."""
         if self.lost is not None and not self._whole:

@@ -56,14 +56,6 @@ class _Response:
         async for event in self._answer:
             yield event if self._answer.refusal else framed(event)
 
-    async def read(self, limit: int) -> bytes:
-        pieces: list[bytes] = []
-        async for chunk in self.chunks():
-            pieces.append(chunk)
-            if sum(map(len, pieces)) >= limit:
-                break
-        return b"".join(pieces)
-
 
 def framed(event: bytes) -> bytes:
     """An event's JSON as a server-sent event; line ends inside of it are kept."""

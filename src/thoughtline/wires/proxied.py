@@ -39,16 +39,6 @@ class _Response:
         except (ClientError, OSError) as error:
             raise WireError(f"the upstream's answer broke off: {_why(error)}") from error
 
-    async def read(self, limit: int) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
-        async for chunk in self.chunks():
-            pieces.append(chunk)
-            size += len(chunk)
-            if size >= limit:
-                break
-        return b"".join(pieces)
-
 
 class ProxiedWire:
     """Upstreams behind a proxy."""
