@@ -1,6 +1,22 @@
 """What the tests of LangChain's chat models share: its messages are the history."""
 
-from e2e.ways import TOOLS, sdk
+from e2e.ways import KEY, TOOLS, providers, sdk
+
+CHAT = providers("chat")
+# In a stream these classes lose text that comes in parts, as Mistral's does: what is shown, too.
+TEXTUAL = providers("chat", without={"mistral"})
+
+
+def model(kind, way, **more):
+    """A chat model of LangChain's that goes this way."""
+    return kind(
+        base_url=way.url,
+        api_key=KEY,
+        model=way.model,
+        http_client=way.http(),
+        max_retries=0,
+        **more,
+    )
 
 
 def converse(way, model, ask):

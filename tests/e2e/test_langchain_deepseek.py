@@ -2,25 +2,14 @@
 
 import pytest
 
-from e2e.langchains import converse, invoke, stream
-from e2e.ways import KEY, providers, sdk
+from e2e.langchains import CHAT, TEXTUAL, converse, invoke, model, stream
+from e2e.ways import sdk
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-CHAT = providers("chat")
-# In a stream these classes lose text that comes in parts, as Mistral's does: what is shown, too.
-TEXTUAL = providers("chat", without={"mistral"})
 
 
-def chat_deepseek(way, **more):
-    module = sdk("langchain_deepseek")
-    return module.ChatDeepSeek(
-        api_base=way.url,
-        api_key=KEY,
-        model=way.model,
-        http_client=way.http(),
-        max_retries=0,
-        **more,
-    )
+def chat_deepseek(way):
+    return model(sdk("langchain_deepseek").ChatDeepSeek, way)
 
 
 @pytest.mark.parametrize("name", CHAT)

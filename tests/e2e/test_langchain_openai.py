@@ -2,26 +2,15 @@
 
 import pytest
 
-from e2e.langchains import converse, invoke, stream
-from e2e.ways import KEY, providers, sdk
+from e2e.langchains import CHAT, TEXTUAL, converse, invoke, model, stream
+from e2e.ways import providers, sdk
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-CHAT = providers("chat")
-# In a stream these classes lose text that comes in parts, as Mistral's does: what is shown, too.
-TEXTUAL = providers("chat", without={"mistral"})
 RESPONSES = providers("responses", without={"codex"})
 
 
 def chat_openai(way, **more):
-    module = sdk("langchain_openai")
-    return module.ChatOpenAI(
-        base_url=way.url,
-        api_key=KEY,
-        model=way.model,
-        http_client=way.http(),
-        max_retries=0,
-        **more,
-    )
+    return model(sdk("langchain_openai").ChatOpenAI, way, **more)
 
 
 @pytest.mark.parametrize("name", CHAT)
@@ -43,17 +32,17 @@ def test_responses(way, ask):
 @pytest.mark.parametrize("ask", [invoke, stream])
 @pytest.mark.parametrize("name", RESPONSES)
 def test_responses_without_storage(way, ask):
-    model = chat_openai(
+    asker = chat_openai(
         way,
         use_responses_api=True,
         store=False,
         include=["reasoning.encrypted_content"],
         output_version="responses/v1",
     )
-    converse(way, model, ask)
+    converse(way, asker, ask)
 
 
 @pytest.mark.parametrize("name", ["codex"])
 def test_a_backend_that_only_streams(way):
-    model = chat_openai(way, use_responses_api=True, store=False, output_version="responses/v1")
-    converse(way, model, stream)
+    asker = chat_openai(way, use_responses_api=True, store=False, output_version="responses/v1")
+    converse(way, asker, stream)
