@@ -73,7 +73,7 @@ def _lenient(text: str) -> Any:
 _INLINE = re.compile(
     r"<(think|thinking|thinking-content-[0-9a-f]+)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE
 )
-
+_SPACE = re.compile(r"\s*")
 
 _WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + "\ufeff"
 
@@ -84,12 +84,23 @@ def trimmed(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """An assistant's text without a thought that some clients keep in front of it."""
+    """An assistant's text without a thought that some clients keep in front of it, or inside."""
     text = trimmed(text)
     start = 0
     while match := _INLINE.match(text, start):
         start = match.end()
-    return trimmed(text[start:]) if start else text
+    text = trimmed(text[start:]) if start else text
+    return _without(text) if "</think>" in text else text
+
+
+def _without(text: str) -> str:
+    """Words without the thoughts between them; whitespace around a thought is its own."""
+    said: list[str] = []
+    start = 0
+    while (at := text.find("<think>", start)) >= 0 and (end := text.find("</think>", at)) >= 0:
+        said.append(text[start:at].rstrip())
+        start = _SPACE.match(text, end + len("</think>")).end()  # type: ignore[union-attr]
+    return "".join([*said, text[start:]])
 
 
 def _bytes(text: str) -> bytes:

@@ -117,6 +117,53 @@ def test_a_thought_inside_the_text_is_removed():
     assert one(message % '"a <think>b</think>"') == message % '"a <think>b</think>"'
 
 
+FRONT, BETWEEN = "<think>t</think>\n\n", "\n<think>\n u</think>\n\n"
+
+
+def inlined(text, kind, nth):
+    return Carrier.THINK, json.dumps(text), (kind, nth)
+
+
+@pytest.mark.parametrize(
+    ("content", "made"),
+    [
+        ("one", None),
+        (" one\n", None),
+        (f"{FRONT}one{BETWEEN}", None),
+        ("<think>\nt\n</think>\n\none\n\n<think>\nu\n</think>", None),  # as pydantic-ai does
+        (f"one{BETWEEN}", None),
+        (f"{FRONT}one", None),
+        ("", FRONT + BETWEEN),
+    ],
+)
+@pytest.mark.parametrize("form", ["%s", "[%s]", '[{"type":"text","text":%s}]'])
+def test_thoughts_between_words_and_calls(content, made, form):
+    message = '{"role":"assistant","content":%s}'
+    wanted = json.dumps(made or f"{FRONT}one{BETWEEN}")
+    thoughts = (inlined(FRONT, "text", 0), inlined(BETWEEN, "call", 0))
+    assert one(message % (form % json.dumps(content)), *thoughts) == message % (form % wanted)
+
+
+@pytest.mark.parametrize(
+    ("content", "made"),
+    [
+        (f"<think>x</think>one{BETWEEN}two", f"{FRONT}one{BETWEEN}two"),
+        ("one<think>x</think> two", f"{FRONT}one{BETWEEN}two"),
+        ("one\n\ntwo", f"{FRONT}{BETWEEN}one\n\ntwo"),  # nobody knows where one of them ended
+    ],
+)
+def test_thoughts_between_words(content, made):
+    message = '{"role":"assistant","content":%s}'
+    thoughts = (inlined(FRONT, "text", 0), inlined(BETWEEN, "text", 1))
+    assert one(message % json.dumps(content), *thoughts) == message % json.dumps(made)
+
+
+def test_thoughts_between_words_are_removed_with_the_one_in_front():
+    message = '{"role":"assistant","content":%s}'
+    made = one(message % json.dumps(f"{FRONT}one{BETWEEN}two"))
+    assert made == message % json.dumps("one\n\ntwo")
+
+
 def test_content_that_is_missing():
     assert one('{"role":"assistant"}', (Carrier.THINK, '"<think>t</think>"')) == (
         '{"role":"assistant","content":"<think>t</think>"}'

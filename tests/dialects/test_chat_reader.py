@@ -376,6 +376,20 @@ def test_seals():
     assert len(set(details.seals)) == 4  # nothing is merged that came whole
 
 
+def test_a_thought_between_words_is_a_thought():
+    content = "<think>a</think>\n\none\n<think>\n b</think>\n\ntwo <think>c</think>"
+    streamed = [chunk({"content": letter}) for letter in content]
+    whole = {"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}
+    told = short(read([sse(*streamed, chunk({}, "stop"))]))
+    assert told == short(read([json.dumps(whole).encode()], stream=False))
+    assert told[:-1] == [
+        ("think", '"<think>a</think>\\n\\n"'),
+        ("text", "one"),
+        ("think", '"\\n<think>\\n b</think>\\n\\n"'),
+        ("text", "two <think>c</think>"),
+    ]
+
+
 # --- timing ------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from thoughtline.dialects.inline import Inline, inner, join, split
+from thoughtline.dialects.inline import Inline, inner, join, pieces, split
 
 PIECES = st.lists(
     st.sampled_from(
@@ -96,6 +96,38 @@ def test_join_is_what_split_takes_apart(thought, gap, rest):
     inline = f"<think>{thought}</think>{gap}"
     assert split(join(inline, rest)) == (inline, rest.lstrip()) or not rest.strip()
     assert join("", rest) == rest
+
+
+@given(PIECES)
+@example(["<think>", "a</think> ", "b", "\n", "<think>", "c</think>\n", "d"])
+def test_pieces_are_the_text(some):
+    text = "".join(some)
+    for anywhere in (False, True):
+        found = pieces(text, anywhere=anywhere)
+        assert "".join(thought + said for thought, said in found) == text
+        assert all(thought and "<think>" in thought for thought, _ in found[1:])
+        for thought, said in found:
+            assert not thought or (said == said.lstrip() and "<think>" in thought)
+    assert pieces(text)[0][0] == split(text)[0]
+
+
+def test_thoughts_between_the_words():
+    front, between = "<think>a</think>\n\n", "\n  <think>b</think>\n\n"
+    assert pieces(f"{front}one{between}two") == [(front, "one"), (between, "two")]
+    assert pieces(f"{front}one{between}") == [(front, "one"), (between, "")]
+    for words in ("one\n<think>b", "one <think>b</think> two", "one\n`<think>`b</think> two"):
+        assert pieces(front + words) == [(front, words)], "a word, not a thought"
+    assert pieces(f"one{between}two") == [("", f"one{between}two")], "none in front"
+    assert pieces("one<think>b</think>two", anywhere=True) == [
+        ("", "one"),
+        ("<think>b</think>", "two"),
+    ]
+
+
+def test_a_hundred_thousand_thoughts_between_words():
+    text = "<think>a</think>" + "b\n<think>a</think>" * 100_000
+    assert len(pieces(text)) == len(pieces(text, anywhere=True)) == 100_001
+    assert pieces("<think>a</think>" + "b\n<think>" * 100_000)[0][0] == "<think>a</think>"
 
 
 def test_a_megabyte_of_whitespace_is_held_in_pieces():

@@ -44,10 +44,7 @@ def chat(way, provider):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["run", "stream"])
 @pytest.mark.parametrize("name", CHAT)
-async def test_openai_provider(way, stream, request):
-    if way.name == "minimax" and not stream:
-        reason = "it writes whitespace into a thought that stands behind a text"
-        request.applymarker(pytest.mark.xfail(reason=reason))
+async def test_openai_provider(way, stream):
     provider = sdk("pydantic_ai.providers.openai").OpenAIProvider(openai_client=openai(way))
     await converse(way, chat(way, provider), stream=stream)
 

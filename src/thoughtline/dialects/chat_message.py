@@ -10,7 +10,7 @@ from typing import Any
 
 from thoughtline import splice
 from thoughtline.dialects.content import blob
-from thoughtline.dialects.inline import inner, split
+from thoughtline.dialects.inline import inner, pieces
 from thoughtline.dialects.thoughts import thought
 from thoughtline.errors import Unreadable
 from thoughtline.parts import Blob, Call, Carrier, Text, Thought
@@ -67,13 +67,13 @@ def _content(content: Any, raws: Raws) -> list[Said]:
 
 
 def spoken(text: str) -> list[Said]:
-    """A text, and the thought in front of it if there is one."""
-    inline, rest = split(text)
+    """A text, and the thoughts in front of it and between its words if there are any."""
     parts: list[Said] = []
-    if inline:
-        parts.append(thought(Carrier.THINK, inline, text=inner(inline)))
-    if rest:
-        parts.append(Text(text=rest))
+    for inline, said in pieces(text):
+        if inline:
+            parts.append(thought(Carrier.THINK, inline, text=inner(inline)))
+        if said:
+            parts.append(Text(text=said))
     return parts
 
 

@@ -12,7 +12,7 @@ from thoughtline import splice
 from thoughtline.dialects import fields as top_level
 from thoughtline.dialects.base import Placed, Request, Revision
 from thoughtline.dialects.chat_message import MEMBERS, called, is_chunk, text_of
-from thoughtline.dialects.inline import join, split
+from thoughtline.dialects.inline import join, pieces, split
 from thoughtline.dialects.thoughts import same
 from thoughtline.parts import Carrier
 from thoughtline.splice import Edit, Span
@@ -81,7 +81,7 @@ def _same(there: bytes, raw: bytes) -> bool:
 
 def _content(there: bytes, thoughts: Sequence[Placed]) -> bytes | None:
     """The new content, or None where it is right as it is."""
-    inline = "".join(splice.loads(p.raw.encode()) for p in thoughts if p.carrier is Carrier.THINK)
+    inline = [p for p in thoughts if p.carrier is Carrier.THINK]
     chunks = [p for p in thoughts if p.carrier is Carrier.CHUNK]
     if not inline and not chunks and not _traces(there):
         return None  # the usual case: no thought inside, and none to go there
@@ -96,14 +96,19 @@ def _content(there: bytes, thoughts: Sequence[Placed]) -> bytes | None:
         before = [p.raw.encode() for p in chunks if p.place.kind == "text"]
         behind = [p.raw.encode() for p in chunks if p.place.kind != "text"]
         return b"[" + b",".join(before + said + behind) + b"]"
-    if split(text)[0] == inline:
-        return None
-    return _inlined(there, text, inline)
+    made = _inlined(there, text, inline)
+    return None if made is there else made
 
 
-def _inlined(there: bytes, text: str, inline: str) -> bytes:
-    """A text's JSON with just this thought in front; the rest keeps its spelling if it can."""
+def _inlined(there: bytes, text: str, thoughts: Sequence[Placed]) -> bytes:
+    """A text's JSON with just these thoughts in it; the rest keeps its spelling if it can."""
+    if len(thoughts) > 1:
+        made = _interleaved(text, thoughts)
+        return there if made == text else splice.dumps(made)
+    inline = "".join(_word(placed) for placed in thoughts)
     had, rest = split(text)
+    if not inline:  # those between the words go with the one in front
+        rest = "\n\n".join(said for _, said in pieces(text) if said) if had else rest
     if had == inline:
         return there
     if inline and not had and rest and not rest[0].isspace():
@@ -111,12 +116,37 @@ def _inlined(there: bytes, text: str, inline: str) -> bytes:
     return splice.dumps(join(inline, rest))
 
 
+def _interleaved(text: str, thoughts: Sequence[Placed]) -> str:
+    """The words with these thoughts between them: the first in front, each before what it led to.
+
+    Words that are no longer apart are as good as the last of them: what led there comes before.
+    """
+    said = [words for _, words in pieces(text, anywhere=True) if words]
+    slots: dict[int, list[str]] = {}
+    for nth, placed in enumerate(thoughts):
+        at = max(0, _slot(placed, len(said) - 1)) if nth else 0
+        slots.setdefault(at, []).append(_word(placed))
+    made: list[str] = []
+    for nth, words in enumerate([*said, ""]):  # whitespace around a thought is its own
+        made += slots.get(nth, ())
+        after = words.lstrip() if nth in slots else words
+        made.append(after.rstrip() if nth + 1 in slots else after)
+    return "".join(made)
+
+
+def _word(placed: Placed) -> str:
+    """The text of an inline thought, with its tags."""
+    return str(splice.loads(placed.raw.encode()))
+
+
 def _element(text: bytes) -> bytes:
     return b'{"type":"text","text":' + text + b"}"
 
 
-def _list(there: bytes, values: list[Any], inline: str, chunks: Sequence[Placed]) -> bytes | None:
-    """A content list: chunks stand before the text they led to, inline thought inside the first."""
+def _list(
+    there: bytes, values: list[Any], inline: Sequence[Placed], chunks: Sequence[Placed]
+) -> bytes | None:
+    """A content list: chunks stand before the text they led to, inline ones inside the first."""
     spans = splice.elements(there, Span(0, 0, len(there)))
     texts = [text_of(value) for value in values]
     last = sum(bool(text and split(text)[1]) for text in texts) - 1
@@ -136,10 +166,10 @@ def _list(there: bytes, values: list[Any], inline: str, chunks: Sequence[Placed]
                 made.append(waiting.pop(0)[0])
             nth += 1
         if text is not None:
-            old, inline = _said(old, value, text, inline), ""
+            old, inline = _said(old, value, text, inline), ()
         made.append(old)
     if inline:
-        made.insert(0, _element(splice.dumps(inline)))
+        made.insert(0, _element(splice.dumps("".join(map(_word, inline)))))
     made += [raw for raw, _ in waiting]
     if made == [_at(there, span) for span in spans]:
         return None
@@ -151,8 +181,8 @@ def _slot(placed: Placed, last: int) -> int:
     return min(placed.place.nth, last) if placed.place.kind == "text" else last + 1
 
 
-def _said(old: bytes, value: Any, text: str, inline: str) -> bytes:
-    """An element that is text, with just this thought in front of it."""
+def _said(old: bytes, value: Any, text: str, inline: Sequence[Placed]) -> bytes:
+    """An element that is text, with just these thoughts in it."""
     if isinstance(value, str):
         return _inlined(old, text, inline)
     has = splice.members(old)

@@ -31,7 +31,7 @@ from thoughtline.events import (
     ToolCall,
     ToolCallDelta,
 )
-from thoughtline.parts import Call, Carrier, Origin, Part, Text
+from thoughtline.parts import Call, Carrier, Origin, Part, Text, Timing
 
 
 class ChatReader(ChatRecorder):
@@ -269,11 +269,11 @@ class ChatReader(ChatRecorder):
             if growing.carrier is not Carrier.THINK:
                 told += self._reasoning(growing, growing.value(), finished)
                 continue
-            thinking, text = inline.split(join(growing.value()))
-            if thinking:
-                told += self._reasoning(growing, thinking, finished)
-            if text and finished:
-                told.append(AssistantMessage(parts=(Text(text=mend(text)),)))
+            for nth, (thinking, text) in enumerate(inline.pieces(join(growing.value()))):
+                if thinking:
+                    told += self._reasoning(growing, thinking, finished, timed=not nth)
+                if text and finished:
+                    told.append(AssistantMessage(parts=(Text(text=mend(text)),)))
         for call in sorted(self._calls, key=lambda call: call.index) if finished else ():
             if call.watch is not None:
                 riding = Growing(Carrier.EXTRA_CONTENT, call.watch)
@@ -282,10 +282,14 @@ class ChatReader(ChatRecorder):
             told.append(ToolCall(call=made))
         return told
 
-    def _reasoning(self, growing: Growing, value: Any, finished: bool) -> list[Happening]:
+    def _reasoning(
+        self, growing: Growing, value: Any, finished: bool, *, timed: bool = True
+    ) -> list[Happening]:
+        """One thought. Nobody watched one between words: it was told as words, live."""
         watch = growing.watch
         if watch.closed is None and finished:
             watch.closed = watch.opened if watch.last is None else watch.last
+        timing = self.timing(watch, aborted=watch.closed is None)
         try:
             shown, whole = mend(value), join(value)
             raw = json.dumps(whole, separators=(",", ":")) if whole != shown else None
@@ -295,7 +299,7 @@ class ChatReader(ChatRecorder):
                 raw,
                 text=inline.inner(shown) if growing.carrier is Carrier.THINK else None,
                 origin=self.made(),
-                timing=self.timing(watch, aborted=watch.closed is None),
+                timing=timing if timed else Timing(sent=self.sent),
             )
         except (Unreadable, RecursionError):
             return []  # nested deeper than anything that could be sent back

@@ -1,13 +1,17 @@
 """Thoughts inside the text: `<think>…</think>` in front of the answer, one or several.
 
 Some servers have no other place for them, and some clients fold them in there. `split` cuts a
-whole text; `Inline` does the same for text that arrives in pieces.
+whole text; `Inline` does the same for text that arrives in pieces. Where a text begins with a
+thought, there may be others between its words: `pieces` finds those too. In any other text the
+tags are words like all others: somebody may be explaining them.
 """
 
 import re
 
 OPEN, CLOSE = "<think>", "</think>"
 _OPENING = re.compile(r"\s*" + OPEN)
+_TAG, _LINE = re.compile(OPEN), re.compile(rf"\n[ \t]*{OPEN}")
+_WHITE = re.compile(r"\s*")
 _BETWEEN = re.compile(rf"\s*{CLOSE}\s*{OPEN}\s*")
 
 
@@ -16,14 +20,40 @@ def split(text: str) -> tuple[str, str]:
 
     A thought that is not closed is all thought: the answer has not begun.
     """
-    end = 0
+    end = _behind(text, 0)
+    return text[:end], text[end:]
+
+
+def _behind(text: str, start: int) -> int:
+    """Where the thoughts that begin here end, with the whitespace after them."""
+    end = start
     while match := _OPENING.match(text, end):
         close = text.find(CLOSE, match.end())
         if close < 0:
-            return text, ""
+            return len(text)
         end = close + len(CLOSE)
-    rest = text[end:].lstrip() if end else text
-    return text[: len(text) - len(rest)], rest
+    return _WHITE.match(text, end).end() if end > start else start  # type: ignore[union-attr]
+
+
+def pieces(text: str, *, anywhere: bool = False) -> list[tuple[str, str]]:
+    """The text in pairs: a thought as `split` gives it (at first perhaps none), and what follows.
+
+    Behind other words a thought must be closed, and begin its line, so that one that is only
+    talked about stays a word. `anywhere`: there is one behind each tag.
+    """
+    start = _behind(text, 0)
+    thought = text[:start]
+    if not (thought or anywhere):
+        return [("", text)]
+    found: list[tuple[str, str]] = []
+    tag = _TAG if anywhere else _LINE
+    while (match := tag.search(text, start)) and text.find(CLOSE, match.end()) >= 0:
+        said = text[start : match.start()].rstrip()
+        found.append((thought, said))
+        begin = start + len(said)
+        start = _behind(text, begin)
+        thought = text[begin:start]
+    return [*found, (thought, text[start:])]
 
 
 def join(thought: str, rest: str) -> str:
