@@ -283,16 +283,45 @@ async def test_a_turn_while_it_runs(stage):
     assert turn.id == opened[1]["turn"]
 
 
-async def test_a_refresh_in_mid_thought_shows_the_same_start(stage):
-    async def session(id):
-        scope = {"type": "http", "method": "GET", "query_string": b"", "headers": []}
-        answer = await stage.api.session(Request({**scope, "path_params": {"id": id}}))
-        return json.loads(answer.body)
+async def asked(answerer, **params):
+    """What a route of the API answers."""
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    return json.loads((await answerer(Request({**scope, "path_params": params}))).body)
 
+
+async def until(true):
+    """Let others run until this is so."""
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("which", ["sessions", "session", "turn"])
+async def test_who_is_shown_a_turn_is_told_of_its_end(stage, which):
+    """Also of one that begins and ends between two looks."""
+    stage.hub._every = 3600
+    async with stage.feed() as feed, listening(feed):
+        async with stage.talk() as answer:
+            answer.say(reasoning_content="Let me see")
+            (running,) = stage.built.proxy.exchanges
+            await until(lambda: running.glimpse().output)
+            ids = {"id": running.session, "turn": running.turn}
+            assert "running" in json.dumps(await asked(getattr(stage.api, which), **ids))
+            heard = await feed.until("thought_opened")
+            assert [data["kind"] for _, data in heard] == ["turn_opened", "thought_opened"]
+            answer.done()
+            await until(lambda: not running.running)
+        for _ in range(2):  # told once
+            await asked(stage.api.session, **ids)
+        assert [data["kind"] for _, data in await feed.until("turn_closed")] == ["turn_closed"]
+        assert (feed.waiting, stage.hub.version) == ([], 3)
+
+
+async def test_a_refresh_in_mid_thought_shows_the_same_start(stage):
     async with stage.feed() as feed, listening(feed), stage.talk("A question") as answer:
         answer.say(reasoning_content="Let me see")
         live = (await feed.until("thought_opened"))[-1][1]
-        page = await session(live["session"])
+        page = await asked(stage.api.session, id=live["session"])
         (turn,) = page["turns"]
         assert (turn["running"], turn["outcome"], turn["ended"]) == (True, None, None)
         assert (page["session"]["status"], page["session"]["title"]) == ("running", "A question")
@@ -307,7 +336,7 @@ async def test_a_refresh_in_mid_thought_shows_the_same_start(stage):
         answer.say(content="So.")
         answer.done()
         await feed.until("turn_closed")
-        (stored,) = (await session(live["session"]))["turns"]
+        (stored,) = (await asked(stage.api.session, id=live["session"]))["turns"]
     made = stored["output"][0]["duration"]
     assert (stored["running"], made["state"]) == (False, "complete")
     assert made["startedAt"] == live["startedAt"]

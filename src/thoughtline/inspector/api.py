@@ -64,11 +64,10 @@ class Api:
         self._store = rooms.store
         self._clock = rooms.clock
         self._log = rooms.telemetry.log
-        self._live = Live(rooms.proxy.exchanges)
+        self.hub = Hub(rooms.store, Live(rooms.proxy.exchanges), rooms.clock)
         self._reading = Reading(rooms.store)
-        self._shelf = Shelf(self._reading, self._live)
+        self._shelf = Shelf(self._reading, self.hub.turns)
         self._counting = Counting(rooms.store, rooms.clock)
-        self.hub = Hub(rooms.store, self._live, rooms.clock)
         self._lists = Shared[tuple[list[SessionShape], Cursor | None]](self.hub, rooms.clock)
 
     def routes(self) -> list[Route]:
@@ -195,7 +194,7 @@ class Api:
 
     async def _find(self, session: str) -> tuple[Summary, Outline, list[Turn]]:
         """A session, with its turns that run and are not written yet."""
-        running = self._live.turns(session)
+        running = self.hub.turns(session)
         summary = await self._reading.find(session)
         if summary is None and running:
             tenant, first = running[0]

@@ -124,12 +124,13 @@ class Hub:
         feed = Feed(session)
         try:
             await self._join(feed)
+            running = self._running(session)  # now: what comes after it waits in the feed
             seen = -1 if after is None else after
             yield self._message("hello", {}).spelled(alone=False)
             async for message in self._missed(feed, after):
                 seen = max(seen, message.seq)
                 yield message.spelled(alone=session is not None)
-            for message in self._running(session):
+            for message in running:
                 yield message.spelled(alone=session is not None)
             while (said := await feed.next(silence)) is not None:
                 fresh = [m for m in said if session is None or m.seq < 0 or m.seq > seen]
@@ -144,7 +145,6 @@ class Hub:
         async with self._opening:
             if self._task is None or self._task.done():
                 self._position = (await self._store.history(())).position
-                self._known = {}
                 self._look_at_running()
                 self._task = asyncio.ensure_future(self._run())
             self._feeds.add(feed)
@@ -188,8 +188,17 @@ class Hub:
             await asyncio.sleep(self._every)
             with contextlib.suppress(StoreError):  # it will be there again
                 await self._look_at_log()
-            for message in self._look_at_running():
-                self._tell(message)
+            self._look_at_running()
+        self._known.clear()
+
+    def turns(self, session: str | None = None) -> list[tuple[str, Turn]]:
+        """What runs, for an answer: who is shown a turn is told of its end, however soon it comes.
+
+        Who has no feed open yet is told nothing, and has to look again when it is.
+        """
+        if self._feeds:
+            self._look_at_running()
+        return self._live.turns(session)
 
     def _tell(self, message: Message) -> None:
         self.version += 1
@@ -215,8 +224,7 @@ class Hub:
             for n, event in enumerate(events)
         ]
 
-    def _look_at_running(self) -> list[Message]:
-        told: list[Message] = []
+    def _look_at_running(self) -> None:
         there: set[tuple[str, str]] = set()
         for exchange in self._live.exchanges():
             key = (exchange.session, exchange.turn)
@@ -224,11 +232,11 @@ class Hub:
             seen = self._known.get(key)
             if seen is None:
                 seen = self._known[key] = _Seen(exchange)
-                told.append(self._happened(seen, "turn_opened", ""))
-            told += [self._happened(seen, *change) for change in seen.look(exchange)]
+                self._tell(self._happened(seen, "turn_opened", ""))
+            for change in seen.look(exchange):
+                self._tell(self._happened(seen, *change))
         for key in self._known.keys() - there:
-            told.append(self._happened(self._known.pop(key), "turn_closed", ""))
-        return told
+            self._tell(self._happened(self._known.pop(key), "turn_closed", ""))
 
     # -- messages --------------------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 """Sessions in a listing: what the store finds, and in front of it what runs and is not written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from thoughtline.inspector.live import Live
 from thoughtline.inspector.outlines import Outline, titled
 from thoughtline.inspector.reading import Reading, gently
 from thoughtline.inspector.shapes import SessionShape
@@ -14,20 +13,23 @@ OWN = "thoughtline:"
 """How ids of sessions begin that the gateway keeps for itself."""
 RUNNING = "running"
 
+Running = Callable[[], list[tuple[str, Turn]]]
+"""What runs right now: tenants and turns."""
+
 
 class Shelf:
     """Lists."""
 
-    def __init__(self, reading: Reading, live: Live) -> None:
+    def __init__(self, reading: Reading, running: Running) -> None:
         self._reading = reading
-        self._live = live
+        self._running = running
 
     async def page(
         self, which: Query, limit: int, after: Cursor | None
     ) -> tuple[list[SessionShape], Cursor | None]:
         """One page, and where the next one begins."""
         running: dict[str, list[tuple[str, Turn]]] = {}
-        for tenant, turn in self._live.turns():
+        for tenant, turn in self._running():
             running.setdefault(turn.session, []).append((tenant, turn))
         found = await self._reading.store.search(which, limit=limit, after=after)
         listed = [one for one in found.sessions if not one.session.startswith(OWN)]

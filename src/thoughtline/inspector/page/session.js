@@ -15,6 +15,7 @@ import { Tree } from "./tree.js";
 const COVERED = matchMedia("(max-width: 860px)"); // here the request lies over the conversation
 
 const AGAIN = 2000; // milliseconds after a look that failed
+const OLDER = 8; // turns that are fetched by themselves at a time
 
 export class SessionPane {
   constructor(id, { problem }) {
@@ -69,9 +70,9 @@ export class SessionPane {
     this.loading = false;
   }
 
-  /** The feed is there, again or for the first time: what happened before it is not told. */
+  /** The feed is there, again or for the first time: what ended before it is not told. */
   resume() {
-    for (const turn of this.tree.turns.values()) if (turn.running && !turn.elsewhere) this.closed.add(turn.id); // perhaps
+    this.doubt = true;
     if (this.facts || this.loading) this.soon();
     else this.load(this.route);
   }
@@ -106,25 +107,29 @@ export class SessionPane {
 
   /** Fetch what has changed, and only that. */
   async #fetch() {
-    const dirty = [...this.dirty];
-    const closed = [...this.closed];
-    this.dirty.clear();
-    this.closed.clear();
-    const known = [...this.tree.turns.keys()];
+    const { dirty, closed } = this;
+    this.dirty = new Set();
+    this.closed = new Set();
+    const known = [...this.tree.turns.values()];
+    if (this.doubt) for (const turn of known) if (turn.running && !turn.elsewhere) closed.add(turn.id); // perhaps
+    this.doubt = false;
     const before = this.#head();
     try {
-      const after = known.findLast((turn) => !dirty.includes(turn) && !this.tree.turns.get(turn).running);
-      const page = await api.session(this.id, { after, limit: 200 });
-      const older = dirty.filter((turn) => this.tree.turns.has(turn) && !page.turns.some((one) => one.id === turn));
-      const answers = await Promise.all(older.slice(0, 8).map((turn) => api.turn(this.id, turn).catch(unwritten)));
-      const turns = [...page.turns, ...answers.filter(Boolean).map((one) => one.turn)];
-      this.#tell(turns);
-      this.#take({ ...page, turns });
-      if (!page.nextAfter) this.#forget(closed.filter((turn) => !turns.some((one) => one.id === turn)));
+      const whole = known.findLast((turn) => !dirty.has(turn.id) && !turn.running);
+      const page = await this.#since(whole?.id);
+      const turns = new Map(page.turns.map((turn) => [turn.id, turn]));
+      const older = [...dirty].filter((turn) => this.tree.turns.has(turn) && !turns.has(turn));
+      for (const turn of older.splice(OLDER)) this.dirty.add(turn);
+      const answers = await Promise.all(older.map((turn) => api.turn(this.id, turn).catch(unwritten)));
+      for (const answer of answers) if (answer) turns.set(answer.turn.id, answer.turn);
       if (this.ended) return;
+      this.#tell(turns.values());
+      this.#take({ ...page, turns: turns.values() });
+      this.#forget([...closed].filter((turn) => !turns.has(turn)));
       const grown = this.tree.path(this.#head()).some((turn) => turn.id === before);
       if (this.route.query.head && !grown) adjust({ head: this.tree.leaf(this.route.query.head) }, { replace: true });
-      else this.update(this.route, { changed: new Set([...dirty, ...page.turns.map((turn) => turn.id)]) });
+      else this.update(this.route, { changed: new Set([...dirty, ...turns.keys()]) });
+      if (this.dirty.size) this.soon();
     } catch (error) {
       if (this.ended) return;
       if (error instanceof api.Missing) this.#fail(error);
@@ -134,6 +139,16 @@ export class SessionPane {
         setTimeout(() => this.soon(), AGAIN);
       }
     }
+  }
+
+  /** What comes after a turn, and the session as it is now. */
+  async #since(after) {
+    const page = await api.session(this.id, { after, limit: 200 });
+    while (page.nextAfter && !this.ended) {
+      const next = await api.session(this.id, { after: page.nextAfter, limit: 200 });
+      Object.assign(page, next, { turns: [...page.turns, ...next.turns] });
+    }
+    return page;
   }
 
   /** Turns that ran and are not in the log: refused by the provider, or lost with the gateway. */
