@@ -10,9 +10,10 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from echoing import JUNK, TOOL_NAMES, ResponsesClient, load, places, put
+from thoughtline.testing.sims.app import SimApp
 from thoughtline.testing.sims.base import Pace, Request, Say, Think
 from thoughtline.testing.sims.responses import PROVIDERS
-from thoughtline.testing.sims.responses_ws import ResponsesSocket, pump
+from thoughtline.testing.sims.responses_ws import ResponsesSocket
 from thoughtline.testing.sims.serve import serving
 
 CLEAN = "altered=0; missing=0; misplaced=0; foreign=0"
@@ -621,7 +622,6 @@ class Line:
         self.scope = {
             "type": "websocket",
             "path": "/openai-ws/v1/responses",
-            "root_path": "/openai-ws",
             "headers": headers,
             "query_string": b"",
             "extensions": {"websocket.http.response": {}} if extensions else {},
@@ -645,15 +645,20 @@ class Line:
             self.done.set()
 
 
-async def test_pump():
+async def served(line, sim, *, send=None):
+    """Let a server with this provider serve the connection."""
+    await SimApp({"openai-ws": sim})(line.scope, line.receive, send or line.send)
+
+
+async def test_lanes_are_served_at_the_same_time():
     line = Line({"text": create()}, {"bytes": create("two", stream_id="b").encode()})
-    await pump(line.scope, line.receive, line.send, simulator())
+    await served(line, simulator())
     assert line.sent[0] == {"type": "websocket.accept"}
     frames = [load(message["text"]) for message in line.sent[1:]]
     assert {frame.get("stream_id") for frame in frames} == {None, "b"}
 
 
-async def test_pump_that_ends_by_itself():
+async def test_a_connection_ends_by_itself():
     clock = Clock()
     sim = simulator(clock=clock)
     line = Line({"text": create()})
@@ -662,15 +667,15 @@ async def test_pump_that_ends_by_itself():
         await line.send(message)
         clock.now += 3600
 
-    await pump(line.scope, line.receive, send, sim)
+    await served(line, sim, send=send)
     assert load(line.sent[-2]["text"])["error"]["code"] == "websocket_connection_limit_reached"
     assert line.sent[-1] == {"type": "websocket.close", "code": 1001}
 
 
 @pytest.mark.parametrize("extensions", [False, True])
-async def test_pump_that_is_refused(extensions):
+async def test_a_connection_is_refused(extensions):
     line = Line(key="", extensions=extensions)
-    await pump(line.scope, line.receive, line.send, simulator())
+    await served(line, simulator())
     if extensions:
         assert line.sent[0]["status"] == 401
         assert "error" in load(line.sent[1]["body"])

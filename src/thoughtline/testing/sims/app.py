@@ -20,7 +20,6 @@ from thoughtline.testing.sims.base import (
     Socket,
     json_reply,
 )
-from thoughtline.testing.sims.responses_ws import ResponsesSocket, converse
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Event: TypeAlias = MutableMapping[str, Any]
@@ -101,8 +100,8 @@ class SimApp:
             await _reject(accepted, scope, send)
             return
         await send({"type": "websocket.accept"})
-        if isinstance(accepted, ResponsesSocket):  # its lanes run at the same time
-            await converse(accepted, receive, send, delay=self.pace.delay)
+        if isinstance(accepted, Lanes):
+            await self.interleave(accepted, receive, send)
         else:
             await self.converse(accepted, receive, send)
 

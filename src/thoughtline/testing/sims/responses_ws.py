@@ -2,17 +2,16 @@
 
 A `ResponsesSocket` is one connection without the socket. `receive` takes a frame and gives all the
 frames it leads to; `take` and `step` do the same little by little, so that lanes interleave and a
-response can be steered. `pump` runs one on an ASGI server. The rules are those of
+response can be steered. `app` runs one on a server. The rules are those of
 developers.openai.com/api/docs/guides/websocket-mode: each lane remembers its latest response and
 nothing else, a continuation that fails makes it forget, and after 60 minutes it is over.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -24,13 +23,11 @@ from thoughtline.testing.sims.responses_input import Create, Item, choose, docum
 from thoughtline.testing.sims.responses_rows import NO_RESPONSE
 from thoughtline.testing.sims.responses_steer import FAMILY, MOST_PENDING, Steer, failed, fault_of
 from thoughtline.testing.sims.spelling import write
-from thoughtline.testing.sims.values import Reply, Request
+from thoughtline.testing.sims.values import Request
 
 if TYPE_CHECKING:
-    from thoughtline.testing.sims.base import Simulator
     from thoughtline.testing.sims.responses import ResponsesSimulator
 
-Message: TypeAlias = MutableMapping[str, Any]
 Frame: TypeAlias = dict[str, Any] | str
 
 LIFETIME = 60 * 60.0
@@ -310,78 +307,3 @@ class _Unknown(Problem):
         code = "websocket_stream_limit_reached"
         super().__init__(400, _LANES_FULL, code=code, param="stream_id")
         self.lane = lane
-
-
-async def pump(
-    scope: Message,
-    receive: Callable[[], Awaitable[Message]],
-    send: Callable[[Message], Awaitable[None]],
-    simulator: Simulator,
-    *,
-    delay: float = 0.0,
-) -> None:
-    """Run one connection of an ASGI server.
-
-    Args:
-        scope: of type `websocket`; its path is taken relative to `root_path`.
-        receive: gives the next message of the client.
-        send: sends one.
-        simulator: whoever answers.
-        delay: seconds between two events.
-    """
-    opened = simulator.connect(_request(scope))
-    await receive()
-    if isinstance(opened, Reply):
-        await _deny(scope, send, opened)
-        return
-    await send({"type": "websocket.accept"})
-    if isinstance(opened, ResponsesSocket):
-        await converse(opened, receive, send, delay=delay)
-
-
-async def converse(
-    socket: ResponsesSocket,
-    receive: Callable[[], Awaitable[Message]],
-    send: Callable[[Message], Awaitable[None]],
-    *,
-    delay: float = 0.0,
-) -> None:
-    """Frames in and out of an accepted connection, until one side closes it."""
-    incoming = asyncio.ensure_future(receive())
-    try:
-        while socket.close_code is None:
-            if socket.idle:
-                await asyncio.wait({incoming}, timeout=socket.remaining)
-            else:
-                await asyncio.sleep(delay)
-            frames: list[str] = []
-            if incoming.done():
-                message = incoming.result()
-                if message["type"] == "websocket.disconnect":
-                    return
-                frames += socket.take(message.get("text") or message.get("bytes") or "")
-                incoming = asyncio.ensure_future(receive())
-            frames += socket.step()
-            for frame in frames:
-                await send({"type": "websocket.send", "text": frame})
-        await send({"type": "websocket.close", "code": socket.close_code})
-    finally:
-        incoming.cancel()
-
-
-def _request(scope: Message) -> Request:
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    path = scope["path"].removeprefix(scope.get("root_path", ""))
-    query = scope.get("query_string", b"").decode("latin-1")
-    return Request("GET", path, headers, b"", query)
-
-
-async def _deny(scope: Message, send: Callable[[Message], Awaitable[None]], reply: Reply) -> None:
-    """Answer the upgrade with a plain reply, where the server can."""
-    if "websocket.http.response" not in (scope.get("extensions") or {}):
-        await send({"type": "websocket.close", "code": 1008})
-        return
-    headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
-    start = {"type": "websocket.http.response.start", "status": reply.status, "headers": headers}
-    await send(start)
-    await send({"type": "websocket.http.response.body", "body": reply.body})
