@@ -106,8 +106,8 @@ class Rooms:
             options=Options(**options),
         )
 
-    async def post(self, path, body, headers=None):
-        """One request as a client sends it; the answer as it gets it."""
+    async def post(self, path, body, headers=None, keep=bytes):
+        """One request as a client sends it; the answer as it gets it, or what it keeps of that."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         head = {"authorization": "Bearer a-key", "anthropic-version": "2023-06-01"}
         head = {**head, "content-type": "application/json", **(headers or {})}
@@ -127,7 +127,7 @@ class Rooms:
             return waiting.pop()
 
         async def send(message):
-            told.append(message)
+            told.append({**message, "body": keep(message.get("body", b""))})
 
         await self.proxy(scope, receive, send)
         if self.proxy._writes:

@@ -16,7 +16,7 @@ from thoughtline.capture import Capture
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.dialects.base import Dialect, Reader, Request
 from thoughtline.errors import StoreError, Unreadable
-from thoughtline.events import Event, Happening, Outcome
+from thoughtline.events import Event, Happening, Outcome, TurnEnded
 from thoughtline.guards import Target
 from thoughtline.matching import Path, survey
 from thoughtline.memories import Memory
@@ -26,6 +26,8 @@ from thoughtline.replay import NOTHING, Limits, Restoration, restore
 from thoughtline.stores.base import Store
 from thoughtline.turns import Turn
 
+MOST = 64 << 20
+"""Of an answer larger than this (in bytes) nothing is kept: no request would take it back."""
 Found = Mapping[bytes, Sequence[Memory]]
 Rewrite = Callable[[bytes], bytes]
 """A last change of a finished body; one that finds nothing to do gives back the same object."""
@@ -79,6 +81,9 @@ class Exchange:
         self.terms = terms or Terms()
         self.gap = gap  # why nothing could be looked up, if so
         self.unfit = ""  # why the body cannot be changed, if it should be
+        self.lapse = ""  # why the answer is not kept, if so
+        self.most = MOST
+        self._fed = 0
         self.tenant = tenant
         self.store = store
         self.clock = clock
@@ -166,7 +171,11 @@ class Exchange:
             clock=self.clock,
             session=self._session,
         )
-        self._reader: Reader = self.dialect.reader(
+        self._reader: Reader = self._listener()
+        self._fed, self.lapse = 0, ""
+
+    def _listener(self) -> Reader:
+        return self.dialect.reader(
             stream=self._stream,
             clock=self.clock,
             origin=self.target.origin,
@@ -227,9 +236,20 @@ class Exchange:
     def feed(self, data: bytes) -> list[Happening]:
         """Take in a piece of the response; what happened in it, for whoever watches."""
         capture = self.capture
+        self._fed += len(data)
+        if self._fed > self.most:
+            self.give_up(f"the answer is larger than {self.most} bytes")
+        if self.lapse:
+            return []
         happenings = self._reader.feed(data)
         capture.take(happenings)
         return happenings
+
+    def give_up(self, why: str) -> None:
+        """Keep no more of the response: whoever asked for it has it, and the log has why not."""
+        if not self.lapse:
+            self.lapse = f"not captured: {why}"
+            self._reader = self._listener()  # the other one may hold all that came so far
 
     async def finish(self, *, reason: str = "") -> list[Event]:
         """The response is over, or cut: write the turn, the first time this is said."""
@@ -237,7 +257,10 @@ class Exchange:
             return []
         self._finished = True
         capture = self.capture
-        capture.take(self._reader.close(reason=reason))
+        if self.lapse:
+            capture.take([TurnEnded(outcome=Outcome.ABORTED, reason=self.lapse)])
+        else:
+            capture.take(self._reader.close(reason=reason))
         try:
             return await self.store.append(capture.finish())
         finally:

@@ -1,5 +1,6 @@
 """Heads of requests: small ones are served, large ones are refused before they fill memory."""
 
+import json
 import pickle
 import socket
 import threading
@@ -16,12 +17,24 @@ START = b"GET /x HTTP/1.1\r\nhost: localhost\r\n"
 
 
 async def app(scope, receive, send):
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": b"served"})
+    size, more = 0, True
+    while more:
+        message = await receive()
+        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+    said = b"served %d" % size
+    head = [(b"content-length", b"%d" % len(said))]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": said})
 
 
 @pytest.fixture(scope="module")
 def port():
+    with served() as port:
+        yield port
+
+
+@contextmanager
+def served(**more):
     config = uvicorn.Config(
         app,
         port=0,
@@ -29,6 +42,7 @@ def port():
         lifespan="off",
         http=Bounded,
         h11_max_incomplete_event_size=LIMIT,
+        **more,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -86,10 +100,98 @@ def _go_on(peer):
         time.sleep(0.001)
 
 
-def test_what_is_no_http_is_refused_as_before(port):
+def test_a_body_that_comes_with_the_end_of_a_head_is_no_head(port):
     with dialled(port) as peer:
-        peer.sendall(b"\x00\x01\r\n\r\n")
-        assert peer.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
+        peer.sendall(START)
+        time.sleep(0.05)
+        peer.sendall(b"content-length: 70000\r\n\r\n" + BODY)
+        assert answer(peer)[::2] == (200, b"served 70000")
+
+
+def answer(peer):
+    """One whole answer: status, headers, body."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        got += peer.recv(1 << 16)
+    head, _, body = got.partition(b"\r\n\r\n")
+    status, *fields = head.decode().split("\r\n")
+    fields = dict(field.lower().split(": ", 1) for field in fields)
+    while len(body) < int(fields["content-length"]):
+        body += peer.recv(1 << 16)
+    return int(status.split()[1]), fields, body
+
+
+@pytest.mark.parametrize("head", [b"\x00\x01\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET\r\n\r\n"])
+def test_what_is_no_http_is_refused_with_words(port, head):
+    with dialled(port) as peer:
+        peer.sendall(head)
+        status, fields, body = answer(peer)
+    assert (status, fields["content-type"]) == (400, "application/json")
+    assert json.loads(body)["error"]["code"] == "bad_request"
+
+
+H2C = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
+"""What Java's HttpClient sends with its first request, and `curl --http2`."""
+BODY = b"x" * 70_000
+
+
+@pytest.mark.parametrize("pause", [False, True])
+@pytest.mark.parametrize(
+    "framed",
+    [
+        b"content-length: 70000\r\n\r\n" + BODY,
+        b"transfer-encoding: chunked\r\n\r\n11170\r\n" + BODY + b"\r\n0\r\n\r\n",
+    ],
+)
+def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_not(port, framed, pause):
+    with dialled(port) as peer:
+        for _ in range(2):
+            peer.sendall(b"POST /x HTTP/1.1\r\nhost: a\r\n" + H2C)
+            head, _, body = framed.partition(b"\r\n\r\n")
+            peer.sendall(head + b"\r\n\r\n")
+            for piece in (body[:10], body[10:60_000], body[60_000:]) if pause else (body,):
+                time.sleep(0.02 * pause)
+                peer.sendall(piece)
+            assert answer(peer)[::2] == (200, b"served 70000")
+        peer.sendall(START + H2C + b"\r\n")
+        assert answer(peer)[::2] == (200, b"served 0")
+        peer.sendall(START + b"content-length: 3\r\n\r\nabc")
+        assert answer(peer)[::2] == (200, b"served 3")
+
+
+def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("thoughtline.cli.heads.PATIENCE", 0.2)
+    with served() as port:
+        for begun in (b"", START):
+            with dialled(port) as peer:
+                peer.sendall(begun)
+                status, _, body = answer(peer)
+            assert (status, json.loads(body)["error"]["code"]) == (408, "head_too_slow")
+        with dialled(port) as peer:  # the second one on a connection that was fine
+            peer.sendall(START + b"\r\n")
+            assert answer(peer)[0] == 200
+            time.sleep(0.4)
+            peer.sendall(START)
+            assert answer(peer)[0] == 408
+        with dialled(port) as peer:  # a body may take longer
+            peer.sendall(START + b"content-length: 2\r\n\r\na")
+            time.sleep(0.4)
+            peer.sendall(b"b")
+            assert answer(peer)[::2] == (200, b"served 2")
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [(b"/v1/messages", ("error", "message")), (b"/v1/chat/completions", ("error", "message"))],
+)
+def test_where_it_is_crowded_the_answer_has_the_shape_of_its_dialect(path, place):
+    with served(limit_concurrency=2) as port, dialled(port), dialled(port) as peer:
+        peer.sendall(b"POST " + path + b" HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}")
+        status, fields, body = answer(peer)
+    assert (status, fields["content-type"], fields["retry-after"]) == (503, "application/json", "1")
+    said = json.loads(body)
+    assert "server.max_connections" in said[place[0]][place[1]]
+    assert ("type" in said) == (path == b"/v1/messages")
 
 
 def test_workers_can_be_told_of_it():

@@ -132,6 +132,7 @@ def _run(settings: Settings, listener: socket.socket) -> None:
         http=Bounded,
         h11_max_incomplete_event_size=server.max_header_bytes,
         ws_max_size=server.max_body_bytes,
+        timeout_keep_alive=75,  # a client that uses a connection again should find it open
         timeout_graceful_shutdown=int(server.shutdown_grace) + 5,
         lifespan="on",
     )

@@ -83,19 +83,25 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes | None:
 class Unpacker:
     """A response's chunks without their content encoding, for the reader's copy."""
 
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, encoding: str, limit: int = 64 << 20) -> None:
         encoding = encoding.strip().lower()
-        self.packed = encoding in ("gzip", "x-gzip", "deflate")
+        self.packed = encoding in _ZLIB
         self.readable = self.packed or encoding in ("", "identity")
+        self.why = "" if self.readable else f"{encoding!r} cannot be unpacked here"
         self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32) if self.packed else None
+        self._left = limit
 
     def feed(self, chunk: bytes) -> bytes:
-        """What this chunk says; nothing from the point on where it is damaged."""
+        """What this chunk says; nothing from the point on where it is damaged or too much."""
         if self._inner is None:
             return chunk if self.readable else b""
         try:
-            return self._inner.decompress(chunk)
+            plain = self._inner.decompress(chunk, self._left + 1)
         except zlib.error:
-            self.readable = False
-            self._inner = None
-            return b""
+            return self._stop("is damaged")
+        self._left -= len(plain)
+        return plain if self._left >= 0 else self._stop("is too large unpacked")
+
+    def _stop(self, why: str) -> bytes:
+        self.readable, self.why, self._inner = False, why, None
+        return b""

@@ -7,7 +7,9 @@ thinks, the dialect's own keep-alive is sent between events.
 """
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from thoughtline.exchanges import Exchange
@@ -26,6 +28,12 @@ ENDINGS: dict[str, tuple[bytes, ...]] = {
 
 _OVERLAP = 24
 _BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
+
+
+def fault(error: Exception) -> str:
+    """What went wrong and where, without the words it went wrong over."""
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
 
 
 class Gallery:
@@ -91,7 +99,12 @@ class Gallery:
         """A copy for the reader, unpacked."""
         plain = self._unpacker.feed(chunk)
         if plain:
-            self._exchange.feed(plain)
+            try:
+                self._exchange.feed(plain)
+            except Exception as error:  # noqa: BLE001 (no fault of ours may cost a client its answer)
+                self._exchange.give_up(f"a fault of ours, {fault(error)}")
+        if not self._unpacker.readable:
+            self._exchange.give_up(f"it came packed, and {self._unpacker.why}")
 
     async def _commit_once(self) -> None:
         if not self._committed:

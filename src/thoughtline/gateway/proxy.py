@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.base import Dialect, Request
-from thoughtline.errors import StoreError, Unreadable, WireError
+from thoughtline.errors import StoreError, ThoughtlineError, Unreadable, WireError
 from thoughtline.exchanges import Exchange, begin
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.access import Door, Visitor, without_key
-from thoughtline.gateway.gallery import Gallery
+from thoughtline.gateway.gallery import Gallery, fault
 from thoughtline.gateway.healing import Healer, Trial
 from thoughtline.gateway.preparing import keep_on, prepare
 from thoughtline.gateway.routes import Route, climbs, parse
@@ -120,6 +120,10 @@ class Proxy:
                 await walk.answer(Refusal(502, said, "upstream_unreachable"))
             except bodies.Gone:
                 pass
+            except Exception as error:
+                said = f"a fault of ours, {fault(error)}: please report it"
+                await walk.answer(Refusal(500, said, "internal_error"))
+                raise  # for the server's log
 
     @contextlib.contextmanager
     def under_way(self) -> Iterator[None]:
@@ -205,6 +209,7 @@ class Proxy:
                 "ambiguous_body",
             )
         keep_on(exchange)
+        exchange.most = self.options.max_body_bytes
         self.exchanges.add(exchange)
         return exchange
 
@@ -237,6 +242,8 @@ class Proxy:
             await exchange.finish(reason=reason)
         except StoreError as error:
             self.observer.lost(exchange, error)
+        except Exception as error:  # noqa: BLE001 (a turn less, and not an answer less)
+            self.observer.lost(exchange, ThoughtlineError(f"a fault of ours, {fault(error)}"))
 
 
 def _release(waiting: asyncio.Future[None]) -> None:
@@ -420,7 +427,7 @@ class _Walk:
             return str(error)
         finally:
             gallery.stop()
-        return ""
+        return exchange.lapse
 
     async def _watched(self, exchange: Exchange | None, walking: Coroutine[Any, Any, None]) -> None:
         """Walk on; if the client leaves, let go of the upstream, and log what there was."""

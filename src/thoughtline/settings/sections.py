@@ -43,7 +43,11 @@ class Server(Section, frozen=True, kw_only=True):
         Meta(description="Listen elsewhere than on loopback although no client keys are set."),
     ] = False
     max_body_bytes: Annotated[
-        Size, Meta(description="Largest request body; a larger one is answered 413.")
+        Size,
+        Meta(
+            description="Largest request body; a larger one is answered 413. "
+            "A larger answer passes, and is not kept."
+        ),
     ] = 64 << 20
     max_header_bytes: Annotated[
         Size, Meta(description="Largest request head; a larger one is answered 431.")

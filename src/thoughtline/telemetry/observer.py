@@ -107,7 +107,8 @@ class Telemetry:
             "seconds": round((now - exchange.received) / 1e9, 4),
             "added_seconds": round((exchange.departed - exchange.received) / 1e9, 6),
         }
-        log = self.log.warning if facts["status"] >= 500 else self.log.info
+        bad = facts["status"] >= 500 or exchange.lapse
+        log = self.log.warning if bad else self.log.info
         log("request", **facts)
         if self._traces is not None:
             self._trace(exchange, facts, end, now)

@@ -160,7 +160,10 @@ class Pipe(asyncio.Protocol):
         self._deadline = self._loop.time() + self._idle
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+        except httptools.HttpParserUpgrade:
+            self._fail(Broken("the upstream wants to go on in another protocol (101), unasked"))
+            return
+        except httptools.HttpParserError as error:
             self._fail(Broken(f"the upstream's answer is no HTTP: {error}"))
             return
         if not self.status:

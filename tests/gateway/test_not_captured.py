@@ -1,0 +1,180 @@
+"""Answers that cannot be kept: the client gets all of them, memory stays bounded, the log says why."""
+
+import gzip
+import json
+import tracemalloc
+from contextlib import asynccontextmanager
+
+import pytest
+
+from rooms import Answer, Rooms, ScriptedWire
+from thoughtline.dialects import DIALECTS
+from thoughtline.gateway.bodies import Unpacker
+
+STREAM = {"content-type": "text/event-stream"}
+ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+LIMIT = 1 << 20
+PIECE = 65_536
+
+
+class Endless(Answer):
+    """A first line, and then much more of it than anybody has room for."""
+
+    def __init__(self, first, pieces, headers):
+        super().__init__(200, first, headers)
+        self.pieces = pieces
+        self.most = 0
+
+    async def chunks(self):
+        yield self.body
+        tracemalloc.start()
+        for _ in range(self.pieces):
+            yield b"x" * PIECE
+            self.most = max(self.most, tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+
+
+class EndlessWire(ScriptedWire):
+    """Gives that very answer, not a copy of it."""
+
+    @asynccontextmanager
+    async def send(self, request):
+        self.sent.append(request)
+        yield self.answers[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "first", "kind"),
+    [
+        ("/v1/chat/completions", b'data: {"choices":[', "text/event-stream"),
+        ("/v1/messages", b"event: message_start\ndata: ", "text/event-stream"),
+        ("/v1/responses", b"event: response.created\ndata: ", "text/event-stream"),
+        ("/v1beta/models/m:streamGenerateContent", b"[{", "application/json"),
+        ("/v1/chat/completions", b'{"choices":', "application/json"),
+    ],
+)
+async def test_an_event_without_an_end_reaches_the_client_and_not_our_memory(path, first, kind):
+    answer = Endless(first, 200, {"content-type": kind})
+    rooms = Rooms(EndlessWire(answer), max_body_bytes=LIMIT)
+    asked = {**ASKED, "input": "hi", "contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    asked["stream"] = kind == "text/event-stream"
+    reply = await rooms.post(path, asked, keep=lambda body: b"." * (len(body) // PIECE))
+    assert len(reply.body) == 200
+    (ended,) = await rooms.facts("turn_ended")
+    assert ended.reason == f"not captured: the answer is larger than {LIMIT} bytes"
+    assert rooms.notes.walks == [(200, ended.reason)]
+    assert answer.most < 3 * LIMIT
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "why"),
+    [
+        ("br", b"whatever", "it came packed, and 'br' cannot be unpacked here"),
+        ("gzip", b"whatever", "it came packed, and is damaged"),
+        ("gzip", gzip.compress(bytes(10_000_000)), f"the answer is larger than {LIMIT} bytes"),
+    ],
+)
+async def test_an_answer_that_cannot_be_unpacked_passes_and_the_log_says_so(encoding, body, why):
+    head = {"content-type": "application/json", "content-encoding": encoding}
+    rooms = Rooms(ScriptedWire(Answer(200, body, head)), max_body_bytes=LIMIT)
+    reply = await rooms.post("/v1/chat/completions", ASKED)
+    assert reply.body == body
+    (ended,) = await rooms.facts("turn_ended")
+    assert ended.reason == f"not captured: {why}"
+
+
+def test_what_is_small_packed_and_large_unpacked_is_not_unpacked():
+    unpacker = Unpacker("gzip", limit=1000)
+    assert unpacker.feed(gzip.compress(bytes(1000))) == bytes(1000)
+    unpacker = Unpacker("gzip", limit=1000)
+    assert unpacker.feed(gzip.compress(bytes(1001))) == b""
+    assert (unpacker.readable, unpacker.why) == (False, "is too large unpacked")
+
+
+async def test_the_next_request_goes_on():
+    big = Answer(200, b"data: " + bytes(2 * LIMIT), STREAM)
+    said = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}
+    rooms = Rooms(ScriptedWire(big, Answer(200, said)), max_body_bytes=LIMIT)
+    await rooms.post("/v1/chat/completions", {**ASKED, "stream": True})
+    assert (await rooms.post("/v1/chat/completions", ASKED)).status == 200
+    outcomes = [str(fact.outcome) for fact in await rooms.facts("turn_ended")]
+    assert sorted(outcomes) == ["aborted", "completed"]
+
+
+CHAT = DIALECTS["chat"]
+
+
+class Faulty:
+    """A dialect with a mistake in it: its reader breaks at the second piece, or at the end."""
+
+    def __init__(self, at):
+        self.at = at
+
+    def __getattr__(self, name):
+        return getattr(CHAT, name)
+
+    def reader(self, **more):
+        reader, at = CHAT.reader(**more), self.at
+        seen = []
+
+        class Broken:
+            def __getattr__(self, name):
+                return getattr(reader, name)
+
+            def feed(self, data):
+                seen.append(data)
+                if at == "feed" and len(seen) == 2:
+                    raise KeyError("what somebody said")
+                return reader.feed(data)
+
+            def close(self, *, reason=""):
+                if at == "close":
+                    raise KeyError("what somebody said")
+                return reader.close(reason=reason)
+
+        return Broken()
+
+
+class Pieces(Answer):
+    async def chunks(self):
+        for piece in self.body.split(b"|"):
+            yield piece
+
+
+@pytest.mark.parametrize("at", ["feed", "close"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_fault_of_ours_costs_no_client_its_answer(at, stream, monkeypatch):
+    monkeypatch.setitem(DIALECTS, "chat", faulty := Faulty(at))
+    head = STREAM if stream else {"content-type": "application/json"}
+    answer = Pieces(200, b"data: {}|\n\ndata: [DONE]|\n\n", head)
+    rooms = Rooms(EndlessWire(answer))
+    reply = await rooms.post("/v1/chat/completions", {**ASKED, "stream": stream})
+    assert (reply.status, reply.body) == (200, b"data: {}\n\ndata: [DONE]\n\n")
+    told = [*rooms.notes.losses, *(fact.reason for fact in await rooms.facts("turn_ended"))]
+    assert "a fault of ours, KeyError at test_not_captured.py" in " ".join(told)
+    assert "somebody" not in " ".join(told)
+    assert faulty.at == at
+
+
+async def test_a_fault_before_the_answer_is_an_answer_in_shape(monkeypatch):
+    class Worse(Faulty):
+        def patch(self, *_):
+            raise KeyError("what somebody said")
+
+    monkeypatch.setitem(DIALECTS, "chat", Worse(""))
+    told = []
+
+    async def send(message):
+        told.append(message)
+
+    async def receive():
+        return {"type": "http.request", "body": json.dumps(ASKED).encode(), "more_body": False}
+
+    rooms = Rooms(ScriptedWire(Answer()))
+    scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "headers": []}
+    with pytest.raises(KeyError):
+        await rooms.proxy(scope, receive, send)
+    error = json.loads(told[1]["body"])["error"]
+    assert (told[0]["status"], error["code"]) == (500, "internal_error")
+    assert "KeyError at" in error["message"]
+    assert "somebody" not in error["message"]
