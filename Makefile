@@ -95,11 +95,11 @@ $(VENV)/.browser: $(STAMP)
 	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then touch $@; \
 	elif command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
 	  printf '\033[1m==>\033[0m %s\n' "installing Chromium"; \
-	  { apt-get install -y -qq --no-install-recommends chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }; } >/dev/null 2>&1 \
+	  { apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; }; } >/dev/null 2>&1 \
 	    && touch $@ || echo "Chromium could not be installed, so the tests of pages are left out."; \
 	else \
 	  echo "There is no Chromium here, so the tests of pages are left out."; \
-	  echo "Install it (Debian: sudo apt-get install chromium) and run this again."; \
+	  echo "Install it (Debian: sudo apt-get install chromium fonts-dejavu-core) and run this again."; \
 	fi 2>/dev/null
 
 # It cannot live beside the others: it wants an older version of one of them.

@@ -10,6 +10,7 @@ from thoughtline.durations import words
 from thoughtline.errors import Unavailable
 from thoughtline.events import EndpointLearned
 from thoughtline.inspector import reading
+from thoughtline.parts import Result
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
 
@@ -50,6 +51,28 @@ def test_a_session_in_the_listing(get):
     counts = [agent[name] for name in ("restored", "replaced", "exact", "missed", "dropped")]
     assert (counts, agent["placeholder"], agent["thoughts"]) == ([1, 1, 1, 2, 1], 1, 3)
     assert page["now"] > agent["touched"] >= agent["created"]
+
+
+def test_a_session_without_a_question_is_called_by_what_was_answered():
+    async def told(store):
+        session = Session(store, "s")
+        await session.turn([Result(content="ok", call="c")], "It is mended.")
+        await session.turn([Result(content="ok", call="d")], "All of it.")
+        await Session(store, "t").turn([Result(content="ok", call="c")], "So?")
+        await Session(store, "t").turn("Thanks!", "You are welcome.", id="t-2")
+
+    store = MemoryStore()
+    asyncio.run(told(store))
+    with Built(store=store).client() as client:
+        listed = client.get("/api/sessions").json()["sessions"]
+    assert {one["id"]: one["title"] for one in listed} == {"s": "It is mended.", "t": "Thanks!"}
+
+
+def test_who_goes_on_hears_of_earlier_turns_that_were_carried_back(get):
+    first, second, third = (turn["id"] for turn in get("sessions/agent")["turns"])
+    assert get("sessions/agent")["replayed"] == {}
+    assert get("sessions/agent", after=first)["replayed"] == {first: 2, second: 1}
+    assert get("sessions/agent", after=third)["replayed"] == {}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from thoughtline.clock import SystemClock
 from thoughtline.durations import words
 from thoughtline.events import Outcome
 from thoughtline.library.transfers import export_lines, import_lines
+from thoughtline.matching import Rung
 from thoughtline.parts import Call, Result
 from thoughtline.replay import Action
 
@@ -123,10 +124,10 @@ def test_lengths_and_ages_are_rounded_once(tab):
           const { ago, took } = await import("/inspect/format.js");
           const { serverNow } = await import("/inspect/clock.js");
           const ages = [59.7 * 60, 23.7 * 3600].map((age) => ago(serverNow() - age));
-          return [...[59.6, 119.7, 3599.9].map((n) => took(0, n)), ...ages];
+          return [...[0.042, 0.996, 59.6, 119.7, 3599.9].map((n) => took(0, n)), ...ages];
         }"""
     )
-    assert said == ["1m 0s", "2m 0s", "60m 0s", "1 h", "1 d"]
+    assert said == ["42 ms", "1.0 s", "1m 0s", "2m 0s", "60m 0s", "1 h", "1 d"]
 
 
 def test_a_log_that_goes_in_a_circle_can_be_read(tab, stage):
@@ -355,6 +356,44 @@ def test_a_branch_that_appears_while_one_looks(tab, stage):
         assert talk.session == first.session
         settled(page, answer)
     page.get_by_role("group", name="Branch 2 of 2").wait_for()
+
+
+def test_an_earlier_thought_says_at_once_that_it_went_back(tab, stage):
+    stage.record("back", turn("g1", "Do you remember?", thought("I do.", 2), "Yes."))
+    page = tab.open("#/sessions/back")
+    settled(page, "Yes.")
+    page.locator(".connection[data-state=live]").wait_for()
+    for n, often in enumerate(("once", "twice"), 2):
+        made = turn(f"g{n}", "What?", "This.", parent=f"g{n - 1}", rulings=[ruling(1, memory="g1")])
+        stage.record("back", made)
+        page.get_by_role("button", name=f"replayed {often}").wait_for()
+
+
+def test_a_thought_is_counted_once(tab, stage):
+    """One that is lost, and in whose place a placeholder went out, is not two."""
+    lost = ruling(1, Action.PLACEHOLDER, reason="unknown", rung=Rung.NONE)
+    gone = ruling(3, Action.ABSENT, reason="unknown", rung=Rung.NONE)
+    stage.record("lost", turn("k1", "Go on.", "I will.", rulings=[lost, gone]))
+    page = tab.open("#/sessions/lost?request=k1")
+    settled(page, "1 missing")
+    settled(page, "1 placeholder")
+    page.locator("aside .tile.missed", has_text="1").wait_for()
+    said = page.evaluate(
+        "import('/inspect/replay.js').then(({ once }) => once({ missed: 3, placeholder: 2, exact: 1 }))"
+    )
+    assert said == {"missed": 1, "placeholder": 2, "exact": 1}
+
+
+def test_a_result_is_called_by_its_call(tab, stage):
+    call = Call(name="read_file", arguments="{}", id="c9")
+    stage.record(
+        "called",
+        turn("r1", "Read it", call),
+        turn("r2", Result(content="teh end", call="c9"), "A typo.", parent="r1"),
+    )
+    page = tab.open("#/sessions/called")
+    settled(page, "A typo.")
+    assert page.locator(".tool.result .tool-name").text_content() == "read_file"
 
 
 def test_what_a_request_carried(tab):

@@ -45,6 +45,8 @@ LONGEST = 200
 """Characters of a text that is sought."""
 RULINGS = 20
 """Rulings of each turn in a session's answer."""
+LAST = 5
+"""Turns whose requests are looked at for what else they carried; a history only grows."""
 DETAILED = 200
 """Messages of a request whose thoughts are looked up, the last ones."""
 HOURS = 24 * 90
@@ -140,6 +142,7 @@ class Api:
                 turns=turns,
                 heads=heads,
                 branches=branches,
+                replayed=outline.carried(shown[-LAST:]) if "after" in asked else {},
                 forked_from=ForkShape(session=origin.session, turn=origin.turn) if origin else None,
                 next_after=shown[-1].id if more else None,
                 now=self._clock.wall(),

@@ -5,7 +5,7 @@ grows, one event at a time, and kept for as long as it is asked for.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,7 +13,14 @@ import msgspec
 from msgspec import Struct
 
 from thoughtline.errors import Unreadable
-from thoughtline.events import Event, Quarantined, SessionForked, TurnEnded, UserMessage
+from thoughtline.events import (
+    AssistantMessage,
+    Event,
+    Quarantined,
+    SessionForked,
+    TurnEnded,
+    UserMessage,
+)
 from thoughtline.inspector.rulings import Ruled, Started, Target, started
 from thoughtline.inspector.shapes import Counts
 from thoughtline.parts import Part, Text
@@ -51,7 +58,8 @@ class Outline:
         self.barred: dict[str, set[int]] = {}  # turn → quarantined thoughts
         self.replayed: dict[str, int] = {}  # turn → requests that carried its thoughts back
         self.origin: SessionForked | None = None
-        self.title = ""
+        self.title = ""  # what was asked first; until then, what was answered
+        self._asked = False
         self.thoughts = 0
         self._last = ""  # a turn, all its rulings, and how many of the first ones are lost
         self._ruled: tuple[tuple[Ruled, ...], int] = ((), 0)
@@ -70,9 +78,10 @@ class Outline:
             if isinstance(body := _body(event), TurnEnded):
                 line.outcome = str(body.outcome)
                 line.model = body.model or line.model
-        elif event.type == "user_message" and not self.title:
-            if isinstance(body := _body(event), UserMessage):
-                self.title = titled(body.parts)
+        elif event.type in ("user_message", "assistant_message") and not self._asked:
+            if isinstance(body := _body(event), UserMessage | AssistantMessage):
+                self._asked = isinstance(body, UserMessage) and bool(titled(body.parts))
+                self.title = titled(body.parts) if self._asked else self.title or titled(body.parts)
         elif event.type == "quarantined":
             if isinstance(body := _body(event), Quarantined):
                 self.barred.setdefault(body.turn, set()).update(body.thoughts or (ALL,))
@@ -124,6 +133,11 @@ class Outline:
             before = self.lines.get(line.parent)
             line = before if before is not None and before.first < line.first else None
         return tuple(chain.from_iterable(reversed(pieces))), wanted
+
+    def carried(self, lines: Sequence[Line]) -> dict[str, int]:
+        """Turns whose thoughts these carried back, and how many requests did so by now."""
+        back = {one.memory for line in lines for one in self.rulings(line.id) if one.carried}
+        return {id: n for id in back if (n := self.replayed.get(id))}
 
     @property
     def status(self) -> str | None:

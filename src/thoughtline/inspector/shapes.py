@@ -201,6 +201,8 @@ class SessionPage(Struct, frozen=True, kw_only=True, rename="camel"):
     turns: list[TurnShape]
     heads: list[str]
     branches: dict[str, list[str]]
+    replayed: dict[str, int]
+    """With `after`: earlier turns that the last of these carried back, and how often by now."""
     forked_from: ForkShape | None
     next_after: str | None
     now: float

@@ -1,10 +1,11 @@
 // Branches of a session: which one is shown, and two of them side by side.
-import { h, icon } from "./dom.js";
+import { h, icon, plain } from "./dom.js";
 import { ago, plural } from "./format.js";
 import { link } from "./router.js";
 import { article } from "./turn.js";
 
 const MOST = 100;
+const LONGEST = 40; // characters of what a branch is called by
 
 /** A choice of heads; null where there is nothing to choose. */
 export function picker(tree, head, { label, choose, id }) {
@@ -12,8 +13,16 @@ export function picker(tree, head, { label, choose, id }) {
   if (heads.length < 2) return null;
   const select = h("select.field.small", { id, onchange: () => choose(select.value) },
     heads.map((one, index) => h("option", { value: one, selected: one === head },
-      `Branch ${index + 1} of ${heads.length} · ${plural(tree.path(one).length, "turn")} · ${ago(tree.turns.get(one).started)}`)));
+      `${index + 1} of ${heads.length} · ${named(tree, one)} · ${plural(tree.path(one).length, "turn")} · ${ago(tree.turns.get(one).started)}`)));
   return h("span.picker", {}, h("label.unseen", { for: id }, label), icon("branch"), select);
+}
+
+/** What was asked where a branch parted from the others, in a few words. */
+function named(tree, head) {
+  const own = tree.path(head).findLast((turn) => tree.siblings(turn.id).length > 1) ?? tree.turns.get(head);
+  const said = own.input.find((part) => part.type === "text" && part.text) ?? own.output.find((part) => part.type === "text" && part.text);
+  const words = plain((said?.text ?? "").trim().replace(/\s+/g, " "));
+  return words.length > LONGEST ? `${words.slice(0, LONGEST).trimEnd()}…` : words || "without words";
 }
 
 /** Which other branch to hold against this one: the newest that is not it. */

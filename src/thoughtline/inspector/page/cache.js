@@ -25,7 +25,7 @@ export class Cache {
     this.note = h("div.table-note");
     this.element = h("div.page", {},
       h("header.page-head", {}, h("h1", { tabindex: "-1" }, "Cache"),
-        h("p", {}, "Thoughts that the gateway can put back. The log stays; what is cleared here is not put back any more.")),
+        h("p", {}, "Thoughts that the gateway can put back. What is cleared here is never put back, and its text is erased from the log.")),
       this.stats,
       h("search.toolbar", {}, NAMES.map((name) => h("label.choice", {}, h("span", {}, LABELS[name]), this.fields[name])), this.clearButton),
       h("div.table-scroll", { tabindex: "0", role: "group", "aria-label": "Entries" },

@@ -3,7 +3,8 @@ import * as api from "./api.js";
 import { chart } from "./charts.js";
 import { calmly, h, put } from "./dom.js";
 import { feed } from "./feed.js";
-import { count, percent, short } from "./format.js";
+import { count, percent, short, times } from "./format.js";
+import { once } from "./replay.js";
 import { adjust } from "./router.js";
 import { empty, loading, trouble } from "./states.js";
 
@@ -86,15 +87,18 @@ export class Continuity {
     put(this.body,
       h("ul.tiles", { "aria-label": "In all" },
         tile("", percent(answer.hitRate), "hit rate: thoughts found when they were needed"),
-        tile("restored", count(totals.restored), "put back"), tile("missed", count(totals.missed), "missing"),
+        tile("restored", count(totals.restored), "put back"), tile("missed", count(totals.missed), totals.placeholder ? `missing; a placeholder stood in ${times(totals.placeholder)}` : "missing"),
         tile("dropped", count(totals.dropped), "dropped"), tile("", percent(answer.cachedShare), "of the prompt from the provider's cache")),
-      chart({ title: "What became of earlier thoughts", kind: "bars", series: FATES, buckets: answer.buckets,
-        summary: FATES.map(([field, label]) => `${label} ${count(totals[field])}`).join(", ") }),
-      chart({ title: "Prompt tokens", kind: "areas", series: TOKENS, buckets: answer.buckets,
+      chart({ title: "What became of earlier thoughts", kind: "bars", series: FATES, buckets: answer.buckets.map(once),
+        summary: FATES.map(([field, label]) => `${label} ${count(once(totals)[field])}`).join(", ") }),
+      chart({ title: "Prompt tokens", kind: "areas", series: TOKENS, buckets: begun(answer.buckets),
         summary: `${count(totals.inputTokens)} in all, ${count(totals.cachedTokens)} of them cached` }),
       h("div.pair", {}, shares("By provider", answer.byProvider), shares("By model", answer.byModel)));
   }
 }
+
+/** Without the time that has only begun, if nothing is in it yet: it would look like the end. */
+const begun = (buckets) => (buckets.at(-1)?.inputTokens === 0 ? buckets.slice(0, -1) : buckets);
 
 const tile = (kind, value, label) => h(`li.tile${kind && `.${kind}`}`, {}, h("strong", {}, value), h("span", {}, label));
 

@@ -31,7 +31,7 @@ function row(message, jump) {
     ...(message.added ?? []).map((piece) => line("added", "+", "Went upstream", piece)),
   ];
   return h("li.message", { "data-changed": String(Boolean(message.changed)) },
-    h("div.message-head", {}, h("span.position", {}, message.position), h("code", {}, message.role),
+    h("div.message-head", {}, h("span.position", {}, message.position + 1), h("code", {}, message.role),
       h("span.fine", {}, message.changed ? "changed on the way" : "as the client sent it")),
     message.preview && h("p.preview", {}, message.preview),
     lines.length > 0 && h("div.lines", {}, lines),

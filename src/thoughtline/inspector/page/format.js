@@ -37,6 +37,7 @@ export const day = (at) => DAY.format(at * 1000);
 /** How long an exchange took. */
 export function took(started, ended) {
   const seconds = Math.max(0, ended - started);
+  if (seconds < 0.995) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
   return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)}m ${whole % 60}s`;

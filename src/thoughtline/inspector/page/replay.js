@@ -57,10 +57,16 @@ const SHOWN = [
   ["dropped", "dropped"], ["missed", "missing"], ["placeholder", "placeholder"],
 ];
 
+/** Each thought once: one that is missing, and for which a placeholder stood in, is only the latter. */
+export function once(counts) {
+  return { ...counts, missed: Math.max(0, (counts?.missed ?? 0) - (counts?.placeholder ?? 0)) };
+}
+
 /** `3 put back · 1 dropped`, or null when the request had nothing to carry. */
 export function summary(replay) {
-  const said = SHOWN.filter(([name]) => replay?.[name]).map(([name, label]) =>
-    h(`span.tally.${name}`, {}, `${replay[name]} ${label}`));
+  const counts = once(replay);
+  const said = SHOWN.filter(([name]) => counts[name]).map(([name, label]) =>
+    h(`span.tally.${name}`, {}, `${counts[name]} ${label}`));
   return said.length ? h("span.tallies", {}, said) : null;
 }
 

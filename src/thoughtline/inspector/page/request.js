@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { difference } from "./difference.js";
 import { h, iconButton, put } from "./dom.js";
 import { brief, count, moment, percent } from "./format.js";
+import { once } from "./replay.js";
 import { loading, trouble } from "./states.js";
 
 const TILES = [
@@ -38,6 +39,7 @@ export class RequestPanel {
 
   #draw({ turn, request }) {
     const { provider, endpoint, dialect, model } = turn.target ?? {};
+    const counts = once(turn.replay);
     const reveal = h("button.secondary.small", {
       type: "button", "aria-pressed": String(this.thoughts),
       onclick: () => {
@@ -51,8 +53,8 @@ export class RequestPanel {
         fact("To", [provider, endpoint].filter(Boolean).join(", ")), fact("As", [dialect, model].filter(Boolean).join(", ")),
         turn.usage?.input && fact("Prompt", `${count(turn.usage.input)} tokens, ${percent((turn.usage.cached ?? 0) / turn.usage.input)} from the provider's cache`)),
       h("ul.tiles.small", { "aria-label": "Thoughts of earlier turns in this request" },
-        TILES.map(([name, label]) => h(`li.tile.${name}`, { "data-zero": String(!turn.replay?.[name]) },
-          h("strong", {}, count(turn.replay?.[name])), h("span", {}, label)))),
+        TILES.map(([name, label]) => h(`li.tile.${name}`, { "data-zero": String(!counts[name]) },
+          h("strong", {}, count(counts[name])), h("span", {}, label)))),
       h("div.section-head", {}, h("h3", {}, "From the client to the provider"), reveal),
       difference(request?.messages ?? [], this.jump));
   }

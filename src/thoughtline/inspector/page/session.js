@@ -86,10 +86,12 @@ export class SessionPane {
     put(this.scroller, trouble(error, () => this.load(this.route)));
   }
 
+  /** Take in an answer; which of the turns that were known look different now. */
   #take(page) {
     this.facts = page.session;
     this.forked = page.forkedFrom;
     this.tree.add(page.turns);
+    return this.tree.replayed(page.replayed ?? {});
   }
 
   /** One look at a time: an answer that is overtaken would bring back what is over. */
@@ -124,11 +126,11 @@ export class SessionPane {
       for (const answer of answers) if (answer) turns.set(answer.turn.id, answer.turn);
       if (this.ended) return;
       this.#tell(turns.values());
-      this.#take({ ...page, turns: turns.values() });
+      const again = this.#take({ ...page, turns: turns.values() });
       this.#forget([...closed].filter((turn) => !turns.has(turn)));
       const grown = this.tree.path(this.#head()).some((turn) => turn.id === before);
       if (this.route.query.head && !grown) adjust({ head: this.tree.leaf(this.route.query.head) }, { replace: true });
-      else this.update(this.route, { changed: new Set([...dirty, ...turns.keys()]) });
+      else this.update(this.route, { changed: new Set([...dirty, ...turns.keys(), ...again]) });
       if (this.dirty.size) this.soon();
     } catch (error) {
       if (this.ended) return;
@@ -146,7 +148,7 @@ export class SessionPane {
     const page = await api.session(this.id, { after, limit: 200 });
     while (page.nextAfter && !this.ended) {
       const next = await api.session(this.id, { after: page.nextAfter, limit: 200 });
-      Object.assign(page, next, { turns: [...page.turns, ...next.turns] });
+      Object.assign(page, next, { turns: [...page.turns, ...next.turns], replayed: { ...page.replayed, ...next.replayed } });
     }
     return page;
   }

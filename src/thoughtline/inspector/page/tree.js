@@ -15,7 +15,24 @@ export class Tree {
         else this.#children.set(parent, [turn.id]);
       }
       this.turns.set(turn.id, turn);
+      this.#name(turn);
     }
+  }
+
+  /** Results say which call they answer; what was called stands with the call. */
+  #name(turn) {
+    const nameless = turn.input.filter((part) => part.type === "result" && !part.name);
+    if (!nameless.length) return;
+    const calls = this.turns.get(this.#parents.get(turn.id))?.output.filter((part) => part.type === "call" && part.id) ?? [];
+    for (const part of nameless) part.name = calls.find((call) => call.id === part.call)?.name ?? "";
+  }
+
+  /** Note how often thoughts went back; the turns of which that was not known. */
+  replayed(counts) {
+    const other = (part, id) => part.type === "thought" && part.replayed !== counts[id];
+    const changed = Object.keys(counts).filter((id) => this.turns.get(id)?.output.some((part) => other(part, id)));
+    for (const id of changed) for (const part of this.turns.get(id).output) if (other(part, id)) part.replayed = counts[id];
+    return changed;
   }
 
   /** Forget a turn that never came to be; one that others go on from stays. */
