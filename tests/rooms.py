@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from gateways import Notes
+from thoughtline.capture import output
 from thoughtline.cli.conversation import TOOLS, stripped
 from thoughtline.clock import SystemClock
 from thoughtline.dialects import DIALECTS
-from thoughtline.events import AssistantMessage, Reasoning, ToolCall
 from thoughtline.gateway.access import Door
 from thoughtline.gateway.proxy import Options, Proxy
 from thoughtline.gateway.upstreams import Directory, Upstream
@@ -153,6 +153,21 @@ def with_sim(name, policy="generic", *, store=None, **more):
     return Rooms(SimWire(sim), policy, store=store)
 
 
+def statuses(rooms):
+    """What the simulated provider answered, request by request."""
+    return [reply.status for reply in rooms.wire.replies]
+
+
+def audit(rooms):
+    """What it says of the thoughts that came last."""
+    return rooms.wire.replies[-1].headers["x-sim-thoughts"]
+
+
+def healed(rooms):
+    """The remedies that were tried and helped."""
+    return [walk[1] for walk in rooms.notes.walks if walk[0] == "healed" and walk[2]]
+
+
 class Client:
     """A client that writes its requests from turns; tests may alter those in between."""
 
@@ -180,16 +195,8 @@ class Client:
             self.turns.pop()
             return answer
         reader = self.dialect.reader(stream=False, clock=SystemClock(), origin=Origin(), sent=0)
-        output = []
-        for happening in [*reader.feed(answer.body), *reader.close()]:
-            match happening:
-                case Reasoning():
-                    output.append(happening.thought)
-                case AssistantMessage():
-                    output += happening.parts
-                case ToolCall():
-                    output.append(happening.call)
-        self.turns[-1] = replace(self.turns[-1], output=tuple(output))
+        said = output([*reader.feed(answer.body), *reader.close()])
+        self.turns[-1] = replace(self.turns[-1], output=tuple(said))
         return answer
 
     async def _through(self):

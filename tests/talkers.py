@@ -1,10 +1,10 @@
 """A turn loop in small over a Responses wire: fold, send, read, record."""
 
+from thoughtline.capture import output
 from thoughtline.clock import SystemClock
 from thoughtline.dialects.base import Tool
 from thoughtline.dialects.responses import Responses
 from thoughtline.dialects.responses_reader import ResponsesReader
-from thoughtline.events import AssistantMessage, Reasoning, ToolCall
 from thoughtline.parts import Call, Origin, Result, Text
 from thoughtline.turns import Turn
 from thoughtline.wires.base import Outbound
@@ -76,15 +76,7 @@ class Talker:
         return self
 
     def record(self, told):
-        parts = []
-        for one in told:
-            match one:
-                case Reasoning():
-                    parts.append(one.thought)
-                case ToolCall():
-                    parts.append(one.call)
-                case AssistantMessage():
-                    parts += one.parts
+        parts = output(told)
         made = Turn(input=self.heard, output=tuple(parts), id=f"t{self.count}")
         self.turns.append(made)
         calls = [part for part in parts if isinstance(part, Call)]

@@ -225,15 +225,15 @@ def said(parts: Sequence[Part]) -> list[Body]:
     return bodies
 
 
-def output(bodies: Iterable[Body]) -> list[Part]:
-    """What the model said in these events, in order."""
+def output(told: Iterable[Happening]) -> list[Part]:
+    """What the model said, thoughts included, in order."""
     parts: list[Part] = []
-    for body in bodies:
-        match body:
+    for happening in told:
+        match happening:
             case Reasoning():
-                parts.append(body.thought)
+                parts.append(happening.thought)
             case AssistantMessage():
-                parts += body.parts
+                parts += happening.parts
             case ToolCall():
-                parts.append(body.call)
+                parts.append(happening.call)
     return parts

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from model_server import OWN, Say, Server
 from responses_histories import WORDS, Ids, spelled
+from thoughtline.capture import output
 from thoughtline.clock import SystemClock
 from thoughtline.dialects.base import Tool
 from thoughtline.dialects.responses import Responses
 from thoughtline.dialects.responses_reader import ResponsesReader
 from thoughtline.errors import WireError
-from thoughtline.events import AssistantMessage, Outcome, Reasoning, ToolCall, TurnEnded
+from thoughtline.events import Outcome, TurnEnded
 from thoughtline.parts import Blob, Call, Origin, Result, Text
 from thoughtline.testing import FrozenClock
 from thoughtline.turns import Turn
@@ -220,18 +221,9 @@ class Session:
             assert not finished or answer.state is State.COMPLETED
 
     def record(self, question, happenings, turn):
-        parts = []
         for one in happenings:
-            match one:
-                case Reasoning():
-                    parts.append(one.thought)
-                case ToolCall():
-                    parts.append(one.call)
-                case AssistantMessage():
-                    parts += one.parts
-                case TurnEnded():
-                    assert one.outcome is Outcome.COMPLETED
-        made = Turn(input=question, output=tuple(parts), id=turn)
+            assert not isinstance(one, TurnEnded) or one.outcome is Outcome.COMPLETED
+        made = Turn(input=question, output=tuple(output(happenings)), id=turn)
         self.branch.turns.append(made)
 
     async def warm(self, told, keep, leave):

@@ -10,11 +10,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from thoughtline.capture import output
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.base import Tool
 from thoughtline.errors import ThoughtlineError
-from thoughtline.events import AssistantMessage, Reasoning, ToolCall, TurnEnded
+from thoughtline.events import TurnEnded
 from thoughtline.exchanges import Exchange, begin
 from thoughtline.guards import Target
 from thoughtline.parts import Origin, Part, Result, Text, Thought
@@ -168,19 +169,11 @@ class Conversation:
         reader = self.dialect.reader(
             stream=self.stream, clock=self.clock, origin=self.target.origin, sent=0
         )
-        happenings = [h for chunk in reply.chunks for h in reader.feed(chunk)] + reader.close()
-        output: list[Part] = []
-        for happening in happenings:
-            match happening:
-                case Reasoning():
-                    output.append(happening.thought)
-                case AssistantMessage():
-                    output += happening.parts
-                case ToolCall():
-                    output.append(happening.call)
-                case TurnEnded() if happening.outcome != "completed":
-                    raise ThoughtlineError(f"the turn {happening.outcome}: {happening.reason}")
-        return tuple(output)
+        told = [h for chunk in reply.chunks for h in reader.feed(chunk)] + reader.close()
+        for happening in told:
+            if isinstance(happening, TurnEnded) and happening.outcome != "completed":
+                raise ThoughtlineError(f"the turn {happening.outcome}: {happening.reason}")
+        return tuple(output(told))
 
     def path(self) -> str:
         """Where the provider listens."""

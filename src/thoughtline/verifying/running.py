@@ -11,22 +11,20 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from thoughtline.capture import output
 from thoughtline.clock import Clock
 from thoughtline.errors import WireError
 from thoughtline.events import (
-    AssistantMessage,
     Happening,
     Keepalive,
-    Reasoning,
     ReasoningDelta,
-    ToolCall,
     TurnEnded,
     TurnStarted,
 )
 from thoughtline.events import Outcome as Ending
 from thoughtline.library.providers import Endpoint
 from thoughtline.library.sending import TRANSIENT, Refusal
-from thoughtline.parts import Part, Result, Text
+from thoughtline.parts import Part, Result, Text, Thought
 from thoughtline.turns import Turn
 from thoughtline.verifying.checks import SETUP, Check, control, plan
 from thoughtline.verifying.histories import History, fitted
@@ -216,22 +214,13 @@ def _lacks(history: History) -> dict[str, str]:
 
 
 def _heard(told: list[Happening]) -> Heard:
-    output: list[Part] = []
-    thought = False
     for happening in told:
-        match happening:
-            case Reasoning():
-                output.append(happening.thought)
-                thought = thought or bool(happening.thought.text or happening.thought.sealed)
-            case ReasoningDelta():
-                thought = True
-            case AssistantMessage():
-                output += happening.parts
-            case ToolCall():
-                output.append(happening.call)
-            case TurnEnded() if happening.outcome is Ending.FAILED:
-                return Heard(outcome=Outcome.REFUSED, words=happening.reason)
-    return Heard(outcome=Outcome.ACCEPTED, output=tuple(output), thought=thought)
+        if isinstance(happening, TurnEnded) and happening.outcome is Ending.FAILED:
+            return Heard(outcome=Outcome.REFUSED, words=happening.reason)
+    said = output(told)
+    thought = any(isinstance(part, Thought) and (part.text or part.sealed) for part in said)
+    thought = thought or any(isinstance(happening, ReasoningDelta) for happening in told)
+    return Heard(outcome=Outcome.ACCEPTED, output=tuple(said), thought=thought)
 
 
 def options(endpoint: Endpoint) -> dict[str, Any]:
