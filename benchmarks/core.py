@@ -2,11 +2,10 @@
 
 import json
 import random
-import time
-from collections.abc import Callable
 
 from msgspec.structs import asdict
 
+from benchmarks.timing import best
 from thoughtline.clock import SystemClock
 from thoughtline.dialects.base import Placed, Revision
 from thoughtline.dialects.chat import Chat
@@ -29,16 +28,6 @@ from thoughtline.turns import Place
 
 DELTAS = 5_000
 CHAT = Chat()
-
-
-def best(work: Callable[[], object], times: int = 25) -> float:
-    """CPU seconds of the fastest of several runs."""
-    fastest = float("inf")
-    for _ in range(times):
-        begun = time.process_time_ns()
-        work()
-        fastest = min(fastest, time.process_time_ns() - begun)
-    return fastest / 1e9
 
 
 class Words:

@@ -4,9 +4,9 @@
 """
 
 import json
-import time
 from collections.abc import Callable
 
+from benchmarks.timing import best
 from thoughtline.clock import SystemClock
 from thoughtline.dialects.base import Dialect, Placed, Revision
 from thoughtline.dialects.gemini import Gemini
@@ -54,16 +54,6 @@ def _gemini(form: str, **members: object) -> bytes:
     if form == "array":
         return ("[" + "\n,\n".join(chunks) + "\n]").encode()
     return "".join(f"data: {chunk}{form}{form}" for chunk in chunks).encode()
-
-
-def _best(work: Callable[[], None], times: int = 7) -> float:
-    """Seconds of CPU of the best of several runs."""
-    best = float("inf")
-    for _ in range(times):
-        start = time.process_time_ns()
-        work()
-        best = min(best, time.process_time_ns() - start)
-    return best / 1e9
 
 
 def _reading(dialect: Dialect, stream: bytes) -> Callable[[], None]:
@@ -140,18 +130,18 @@ def run() -> list[tuple[str, float, str]]:
         ("gemini, text in an array", gemini, _gemini("array")),
     ]
     rows = [
-        (f"reader, {name}", _best(_reading(dialect, stream)) / DELTAS * 1e6, "µs per delta")
+        (f"reader, {name}", best(_reading(dialect, stream)) / DELTAS * 1e6, "µs per delta")
         for name, dialect, stream in streams
     ]
     block = '{"type":"thinking","thinking":"","signature":"%d' + "EqQB" * 500 + '"}'
     sealed = '"%d' + "EqQB" * 500 + '"'
     read, patch, prefixes = _history(messages, _messages_history(), Carrier.BLOCK, block)
-    rows.append(("messages, read 0.5 MB", _best(read) * 1e3, "ms"))
-    rows.append((f"messages, put {TURNS} thoughts into it", _best(patch) * 1e3, "ms"))
-    rows.append(("messages, digests of its prefixes", _best(prefixes) * 1e3, "ms"))
+    rows.append(("messages, read 0.5 MB", best(read) * 1e3, "ms"))
+    rows.append((f"messages, put {TURNS} thoughts into it", best(patch) * 1e3, "ms"))
+    rows.append(("messages, digests of its prefixes", best(prefixes) * 1e3, "ms"))
     read, patch, _ = _history(gemini, _gemini_history(), Carrier.SIGNATURE, sealed)
-    rows.append(("gemini, read 0.5 MB", _best(read) * 1e3, "ms"))
-    rows.append((f"gemini, put {TURNS} signatures into it", _best(patch) * 1e3, "ms"))
+    rows.append(("gemini, read 0.5 MB", best(read) * 1e3, "ms"))
+    rows.append((f"gemini, put {TURNS} signatures into it", best(patch) * 1e3, "ms"))
     return rows
 
 

@@ -3,11 +3,11 @@
 `run` gives rows of (what, figure, unit); nothing is asserted but that the right thing is measured.
 """
 
-import time
 from collections.abc import Callable
 
 import msgspec
 
+from benchmarks.timing import best
 from thoughtline.clock import SystemClock
 from thoughtline.dialects.base import Placed, Revision
 from thoughtline.dialects.responses import Responses
@@ -53,16 +53,6 @@ def _stream(type: str, item: str) -> bytes:
         }
         frames.append(b"event: %b\ndata: %b\n\n" % (type.encode(), msgspec.json.encode(event)))
     return b"".join(frames)
-
-
-def _best(work: Callable[[], None], times: int = 7) -> float:
-    """Seconds of CPU of the best of several runs."""
-    best = float("inf")
-    for _ in range(times):
-        start = time.process_time_ns()
-        work()
-        best = min(best, time.process_time_ns() - start)
-    return best / 1e9
 
 
 def _reading(stream: bytes, kind: type) -> Callable[[], None]:
@@ -116,13 +106,13 @@ def run() -> list[tuple[str, float, str]]:
     """Measure."""
     rows = []
     for name, type, item, kind in _KINDS:
-        seconds = _best(_reading(_stream(type, item), kind))
+        seconds = best(_reading(_stream(type, item), kind))
         rows.append((f"responses: reader, {name} delta", seconds / DELTAS * 1e6, "µs"))
     body = _history()
     read, patch = _patching(body)
     size = f"{len(body) / 1e6:.1f} MB"
-    rows.append((f"responses: read of {size}, {TURNS} calls", _best(read, 20) * 1e3, "ms"))
-    rows.append((f"responses: patch, {TURNS} thoughts put back", _best(patch, 20) * 1e3, "ms"))
+    rows.append((f"responses: read of {size}, {TURNS} calls", best(read, 20) * 1e3, "ms"))
+    rows.append((f"responses: patch, {TURNS} thoughts put back", best(patch, 20) * 1e3, "ms"))
     return rows
 
 

@@ -2,11 +2,10 @@
 
 import json
 import random
-import time
-from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from benchmarks.timing import best
 from thoughtline.dialects import DIALECTS
 from thoughtline.events import Outcome
 from thoughtline.guards import Target
@@ -76,16 +75,6 @@ def archive(turns: tuple[Turn, ...], origin: Origin) -> dict[bytes, list[Memory]
     return found
 
 
-def cpu(work: Callable[[], object], repeat: int = 20) -> float:
-    """The least CPU time of several runs, in milliseconds."""
-    best = float("inf")
-    for _ in range(repeat):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best * 1000
-
-
 def run() -> list[tuple[str, float, str]]:
     """Figures for `make bench`."""
     chat = DIALECTS["chat"]
@@ -107,15 +96,15 @@ def run() -> list[tuple[str, float, str]]:
     assert len(put.revisions) == THOUGHTS, len(put.revisions)
     label = f"{len(json.loads(body)['messages'])} messages, {len(body) / 1e6:.2f} MB"
     return [
-        (f"keys of {label} (bar 3)", cpu(lambda: trail(request.turns)), "ms CPU"),
-        (f"read + restore + patch of it, {THOUGHTS} thoughts (bar 8)", cpu(whole), "ms CPU"),
-        ("  of that: read", cpu(lambda: chat.read(body)), "ms CPU"),
+        (f"keys of {label} (bar 3)", best(lambda: trail(request.turns)) * 1e3, "ms CPU"),
+        (f"read + restore + patch of it, {THOUGHTS} thoughts (bar 8)", best(whole) * 1e3, "ms CPU"),
+        ("  of that: read", best(lambda: chat.read(body)) * 1e3, "ms CPU"),
         (
             "  of that: restore",
-            cpu(lambda: restore(survey(request.turns, tools=True), found, target)),
+            best(lambda: restore(survey(request.turns, tools=True), found, target)) * 1e3,
             "ms CPU",
         ),
-        ("  of that: patch", cpu(lambda: chat.patch(request, put.revisions)), "ms CPU"),
+        ("  of that: patch", best(lambda: chat.patch(request, put.revisions)) * 1e3, "ms CPU"),
     ]
 
 
