@@ -115,11 +115,32 @@ def in_javascript(value):
     return int(number) if number.is_integer() and abs(number) < 1e21 else number
 
 
+def whole(value):
+    """A value whose whole floats have become integers; nothing else changes."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return [whole(inner) for inner in value] if isinstance(value, list) else value
+
+
 def backwards(value):
     """A value with the keys of its objects in another order."""
     if isinstance(value, dict):
         return {key: backwards(value[key]) for key in reversed(value)}
     return [backwards(inner) for inner in value] if isinstance(value, list) else value
+
+
+def brought_back(said, changes, *, spell=None):
+    """A conversation, (input, output) by (input, output), as a client with these habits sends it.
+
+    An output is a list of JSON texts; a change takes and gives the values of one.
+    """
+    told = []
+    for asked, output in said:
+        values = [json.loads(raw) for raw in output]
+        for change in changes:
+            values = change(values)
+        told.append((asked, [json.dumps(value) for value in (spell(values) if spell else values)]))
+    return told
 
 
 # --- thoughts ----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ them for; a test then spoils one thing in `history` and sees what the provider s
 import json
 
 import msgspec
-from hypothesis import strategies as st
 
 from thoughtline.testing.sims.spelling import Fragment, elements, fields, write
 from thoughtline.testing.sims.values import Request
@@ -28,31 +27,6 @@ def sse(body):
 
 def load(raw):
     return msgspec.json.decode(raw)
-
-
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=5,
-)
-"""Any JSON."""
-
-
-def places(value, path=()):
-    """The path to every value in a document."""
-    yield path
-    if isinstance(value, dict | list):
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places(one, (*path, key))
-
-
-def put(value, path, junk):
-    """The document with something else at this path."""
-    if not path:
-        return junk
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = put(copy[path[0]], path[1:], junk)
-    return copy
 
 
 class Client:

@@ -4,6 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
+from alterations import whole
 from responses_histories import ARGUMENTS, WORDS, Ids, spelled
 
 BYPASS = "skip_thought_signature_validator"
@@ -147,7 +148,7 @@ def no_ids(parts):
 
 def reordered(parts):
     def again(call):
-        args = {k: _whole(call["args"][k]) for k in sorted(call["args"], reverse=True)}
+        args = {k: whole(call["args"][k]) for k in sorted(call["args"], reverse=True)}
         return call | {"args": args}
 
     return [
@@ -155,24 +156,7 @@ def reordered(parts):
     ]
 
 
-def _whole(value):
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return [_whole(element) for element in value] if isinstance(value, list) else value
-
-
 ALTERATIONS = [no_thoughts, bypassed, trimmed, joined, no_ids, reordered]
-
-
-def altered(said, changes, *, spell=None):
-    """The same conversation as a client with these habits brings it back."""
-    told = []
-    for asked, output in said:
-        parts = [json.loads(raw) for raw in output]
-        for change in changes:
-            parts = change(parts)
-        told.append((asked, [json.dumps(part) for part in (spell(parts) if spell else parts)]))
-    return told
 
 
 # -- the same output as a provider streams it ----------------------------------------------------

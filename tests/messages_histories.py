@@ -4,6 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
+from alterations import whole
 from responses_histories import ARGUMENTS, WORDS, Ids, spelled
 
 PLACEHOLDER = "[System: Empty message content sanitised to satisfy protocol]"
@@ -142,17 +143,11 @@ def cached(blocks):
 def reordered(blocks):
     """The AI SDK: keys of the input in the schema's order, whole floats as integers."""
     return [
-        b | {"input": {k: _whole(b["input"][k]) for k in sorted(b["input"], reverse=True)}}
+        b | {"input": {k: whole(b["input"][k]) for k in sorted(b["input"], reverse=True)}}
         if b["type"] == "tool_use"
         else b
         for b in blocks
     ]
-
-
-def _whole(value):
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return [_whole(element) for element in value] if isinstance(value, list) else value
 
 
 def no_text_beside_calls(blocks):
@@ -185,17 +180,6 @@ ALTERATIONS = [
     trimmed,
     renamed,
 ]
-
-
-def altered(said, changes):
-    """The same conversation as a client with these habits brings it back."""
-    told = []
-    for asked, output in said:
-        blocks = [json.loads(raw) for raw in output]
-        for change in changes:
-            blocks = change(blocks)
-        told.append((asked, [json.dumps(block) for block in blocks]))
-    return told
 
 
 # -- the same output as a provider streams it ----------------------------------------------------

@@ -4,6 +4,8 @@ import json
 
 from hypothesis import strategies as st
 
+from alterations import whole
+
 WORDS = st.text(alphabet='ab é🎉\u2028"\\', min_size=1, max_size=12).filter(str.strip)
 VALUES = st.one_of(
     st.none(),
@@ -204,21 +206,13 @@ def no_text_beside_calls(items):
     return [item for item in items if not (called and item["type"] == "message")]
 
 
-def _number(value):
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [_number(element) for element in value]
-    return value
-
-
 def reserialised(items):
     """The AI SDK: keys in the schema's order, whole floats as integers, real UTF-8."""
 
     def change(item):
         if "arguments" in item:
             value = json.loads(item["arguments"])
-            value = {key: _number(value[key]) for key in sorted(value, reverse=True)}
+            value = {key: whole(value[key]) for key in sorted(value, reverse=True)}
             item["arguments"] = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
         return item
 
@@ -245,14 +239,3 @@ ALTERATIONS = [
     reserialised,
     spaced,
 ]
-
-
-def altered(said, changes):
-    """The same conversation as a client with these habits brings it back."""
-    told = []
-    for asked, output in said:
-        items = [json.loads(raw) for raw in output]
-        for change in changes:
-            items = change(items)
-        told.append((asked, [json.dumps(item) for item in items]))
-    return told

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from alterations import CHAT as ALTERATIONS
 from histories import STYLES, answers, assistant, body, histories
+from junk import WILD, places, put
 from spellings import OBJECTS, RANDOMS, spell
 from thoughtline import keys, splice
 from thoughtline.capture import said
@@ -214,18 +215,6 @@ def test_deep_nesting_is_read_or_unreadable(depth):
 
 # --- wrong types at every position -------------------------------------------------------------
 
-JUNK = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=4)
-    | st.just("\ud83d"),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-    ),
-    max_leaves=4,
-)
 DOCUMENT = {
     "model": "m",
     "stream": True,
@@ -264,22 +253,7 @@ DOCUMENT = {
 }
 
 
-def places(value, path=()):
-    yield path
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places(inner, (*path, key))
-
-
-def put(value, path, junk):
-    if not path:
-        return junk
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = put(copy[path[0]], path[1:], junk)
-    return copy
-
-
-@given(JUNK)
+@given(WILD)
 @settings(max_examples=30)
 def test_any_type_at_any_place_is_read_or_unreadable(junk):
     for place in places(DOCUMENT):

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from histories import STYLES, assistant
+from junk import WILD, places, put
 from splits import CUTS, bytewise, pieces
 from thoughtline import splice
+from thoughtline.capture import output
 from thoughtline.dialects.chat import Chat
 from thoughtline.events import (
     AssistantMessage,
@@ -646,35 +648,6 @@ def test_damaged_recordings_never_raise(path, data):
         draft(body, id="i", parent="p", at=0.0)
 
 
-JUNK = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=4)
-    | st.just("\ud83d"),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-    ),
-    max_leaves=4,
-)
-
-
-def places(value, path=()):
-    yield path
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places(inner, (*path, key))
-
-
-def put(value, path, junk):
-    if not path:
-        return junk
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = put(copy[path[0]], path[1:], junk)
-    return copy
-
-
 DELTA = {
     "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}, {"text": "a"}],
     "reasoning_content": "r",
@@ -698,7 +671,7 @@ CHUNK = WHOLE | {"choices": [{"index": 0, "delta": DELTA, "finish_reason": "stop
 BODY = WHOLE | {"choices": [{"index": 0, "message": DELTA, "finish_reason": "stop"}]}
 
 
-@given(JUNK)
+@given(WILD)
 @settings(max_examples=25)
 def test_any_type_at_any_place_never_raises(junk):
     for document, stream in ((CHUNK, True), (BODY, False)):
@@ -778,17 +751,12 @@ def cut(text, draw):
 
 def said(told):
     """Parts without what only a stream or only a whole body knows."""
-    parts = []
-    for body in canonical(told):
-        match body:
-            case Reasoning():
-                t = body.thought
-                parts.append(Thought(carrier=t.carrier, raw=t.raw, text=t.text, seals=t.seals))
-            case AssistantMessage():
-                parts += body.parts
-            case ToolCall():
-                parts.append(body.call)
-    return parts
+    return [
+        Thought(carrier=part.carrier, raw=part.raw, text=part.text, seals=part.seals)
+        if isinstance(part, Thought)
+        else part
+        for part in output(told)
+    ]
 
 
 @given(st.sampled_from(STYLES).flatmap(assistant), st.data())

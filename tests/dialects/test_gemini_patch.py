@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gemini_histories as histories
-from echoing import JUNK, places, put
+from alterations import brought_back
+from junk import JUNK, places, put
 from playbooks import play
 from thoughtline import keys, splice
 from thoughtline.dialects.base import Placed, Revision, Tool
@@ -445,7 +446,7 @@ def test_what_was_captured_is_found_in_what_is_echoed(conversation, changes, arr
         chunks = histories.chunked(output, data.draw)
         path.append(Turn(input=heard, output=captured(chunks, array=array)))
     spell = histories.snake if snake else None
-    echoed = GEMINI.read(histories.body(histories.altered(said, changes, spell=spell), question))
+    echoed = GEMINI.read(histories.body(brought_back(said, changes, spell=spell), question))
     assert keys.trail(path)[0] == keys.trail(echoed.turns)[0][: len(path)]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import messages_recordings as rec
-from echoing import JUNK, places, put
+from junk import JUNK, places, put
 from playbooks import play, show, single, splits
 from thoughtline import keys
 from thoughtline.dialects.messages import Messages

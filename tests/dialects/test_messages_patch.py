@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import messages_histories as histories
-from echoing import JUNK, places, put
+from alterations import brought_back
+from junk import JUNK, places, put
 from playbooks import play
 from thoughtline import keys, splice
 from thoughtline.dialects.base import Placed, Revision, Tool
@@ -435,7 +436,7 @@ def test_a_prefix_is_blind_to_what_providers_are_blind_to(conversation, data):
     other = histories.body(
         [
             ([{"type": "text", "text": asked}] if isinstance(asked, str) else asked, output)
-            for asked, output in histories.altered(said, changes)
+            for asked, output in brought_back(said, changes)
         ],
         question,
         spelling=True,
@@ -510,7 +511,7 @@ def test_what_was_captured_is_found_in_what_is_echoed(conversation, changes, str
     for index, (_, output) in enumerate(said):
         heard = MESSAGES.read(histories.body(said[:index], said[index][0])).turns[-1].input
         path.append(Turn(input=heard, output=captured(output, data.draw, stream=stream)))
-    echoed = MESSAGES.read(histories.body(histories.altered(said, changes), question))
+    echoed = MESSAGES.read(histories.body(brought_back(said, changes), question))
     assert keys.trail(path)[0] == keys.trail(echoed.turns)[0][: len(path)]
 
 

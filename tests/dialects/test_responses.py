@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 import responses_histories as histories
 import responses_recordings as rec
-from echoing import JUNK, ResponsesClient, load, places, put
+from alterations import brought_back
+from echoing import ResponsesClient, load
+from junk import JUNK, places, put
 from thoughtline import keys
 from thoughtline.dialects.base import Placed, Revision, Tool
 from thoughtline.dialects.responses import Responses
@@ -389,7 +391,7 @@ ALTERATIONS = st.lists(st.sampled_from(histories.ALTERATIONS), max_size=4, uniqu
 @given(histories.conversations(), ALTERATIONS)
 def test_a_captured_turn_has_the_keys_of_its_echo(conversation, changes):
     said, question = conversation
-    told = histories.altered(said, changes)
+    told = brought_back(said, changes)
     echo, _ = keys.trail(RESPONSES.read(histories.body(told, question)).turns)
     for index, (asked, raws) in enumerate(said):
         request = RESPONSES.read(histories.body(told[:index], asked))

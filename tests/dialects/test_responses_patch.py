@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import responses_histories as histories
-from echoing import JUNK, places, put
+from junk import JUNK, places, put
 from thoughtline import splice
 from thoughtline.dialects.base import Placed, Revision
 from thoughtline.dialects.responses import Responses

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import responses_recordings as rec
-from echoing import JUNK, places, put
+from junk import JUNK, places, put
 from playbooks import checked
 from thoughtline import keys
 from thoughtline.dialects.responses_reader import ResponsesReader

@@ -7,30 +7,15 @@ import asyncio
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 from contextlib import asynccontextmanager
 
 import pytest
 
 from example_apps import FOLDER, served
+from inspector.browsers import FLAGS, chromium
 
-CHROMIUM = (
-    os.environ.get("THOUGHTLINE_CHROMIUM")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
-)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-]
+CHROMIUM = chromium()
 LATE = "const now = Date.now; Date.now = () => now() - 3600_000;"
 STEP = 15_000  # milliseconds that one thing on the page may take
 

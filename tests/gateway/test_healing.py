@@ -6,7 +6,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from rooms import Answer, Client, Rooms, ScriptedWire, SimWire, with_sim
+from rooms import Answer, Client, Rooms, ScriptedWire, SimWire, audit, statuses, with_sim
 from thoughtline.errors import Unavailable
 from thoughtline.gateway.learned import SESSION
 from thoughtline.gateway.treatments import TREATMENTS
@@ -42,14 +42,6 @@ def chat(messages=STRANGER, model="deepseek-v4-pro", **more):
 
 async def post(rooms, messages=STRANGER, model="deepseek-v4-pro", headers=None, **more):
     return await rooms.post("/v1/chat/completions", chat(messages, model, **more), headers)
-
-
-def statuses(rooms):
-    return [reply.status for reply in rooms.wire.replies]
-
-
-def audit(rooms):
-    return rooms.wire.replies[-1].headers["x-sim-thoughts"]
 
 
 async def lessons(rooms):

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from rooms import Answer, Client, Rooms, ScriptedWire, with_sim
+from rooms import Answer, Client, Rooms, ScriptedWire, audit, healed, statuses, with_sim
 from thoughtline.cli.conversation import stripped
 from thoughtline.dialects.thoughts import thought
 from thoughtline.gateway.flattening import flattened
@@ -16,18 +16,6 @@ SONNET, OPUS = "claude-sonnet-4-5", "claude-opus-5-5"
 THINKING = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
 DONE = Answer(200, {"type": "message", "content": [{"type": "text", "text": "ok"}]})
 CONTROLS = "thinking-binding-controls-2026-08-01"
-
-
-def statuses(rooms):
-    return [reply.status for reply in rooms.wire.replies]
-
-
-def audit(rooms):
-    return rooms.wire.replies[-1].headers["x-sim-thoughts"]
-
-
-def healed(rooms):
-    return [walk[1] for walk in rooms.notes.walks if walk[0] == "healed" and walk[2]]
 
 
 def header(request, name):

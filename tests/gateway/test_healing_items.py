@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from rooms import Answer, Client, Rooms, ScriptedWire, SimWire, with_sim
+from rooms import Answer, Client, Rooms, ScriptedWire, SimWire, audit, healed, statuses, with_sim
 from thoughtline.errors import Unavailable
 from thoughtline.parts import Text
 from thoughtline.stores.hot import HotStore
@@ -16,18 +16,6 @@ from thoughtline.turns import Turn
 
 GPT = "gpt-5.6"
 DONE = Answer(200, {"id": "resp_9", "status": "completed", "output": []})
-
-
-def statuses(rooms):
-    return [reply.status for reply in rooms.wire.replies]
-
-
-def audit(rooms):
-    return rooms.wire.replies[-1].headers["x-sim-thoughts"]
-
-
-def healed(rooms):
-    return [walk[1] for walk in rooms.notes.walks if walk[0] == "healed" and walk[2]]
 
 
 def kinds(body):

@@ -4,19 +4,11 @@ import json
 
 import pytest
 
-from rooms import Answer, Client, Rooms, ScriptedWire, with_sim
+from rooms import Answer, Client, Rooms, ScriptedWire, healed, statuses, with_sim
 from thoughtline.testing import simulator
 
 DOORS = [("gemini", "gemini"), ("gemini-vertex", "gemini"), ("gemini-compat", "chat")]
 SKIP = "skip_thought_signature_validator"
-
-
-def statuses(rooms):
-    return [reply.status for reply in rooms.wire.replies]
-
-
-def healed(rooms):
-    return [walk[1] for walk in rooms.notes.walks if walk[0] == "healed" and walk[2]]
 
 
 @pytest.mark.parametrize(("name", "dialect"), DOORS)

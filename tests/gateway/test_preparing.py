@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from rooms import Answer, Client, Rooms, ScriptedWire, with_sim
+from rooms import Answer, Client, Rooms, ScriptedWire, audit, statuses, with_sim
 from thoughtline.dialects import DIALECTS
 from thoughtline.errors import Unavailable, Unreadable
 from thoughtline.gateway.learned import Lesson
@@ -28,14 +28,6 @@ def wishes(policy, lesson=None, **body):
     request = RESPONSES.read(json.dumps({"model": GPT, "input": "hi", **body}).encode())
     row = lookup(policy, "responses", GPT)
     return members(request, row, lesson or Lesson(), read_wishes(request.body))
-
-
-def statuses(rooms):
-    return [reply.status for reply in rooms.wire.replies]
-
-
-def audit(rooms):
-    return rooms.wire.replies[-1].headers["x-sim-thoughts"]
 
 
 # -- state and seals -----------------------------------------------------------------------------

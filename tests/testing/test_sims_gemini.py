@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoing import JUNK, GeminiClient, load, places, put, sse
+from echoing import GeminiClient, load, sse
+from junk import JUNK, places, put
 from thoughtline.testing.sims.base import Request, Say, Think, Use
 from thoughtline.testing.sims.gemini import PROVIDERS
 from thoughtline.testing.sims.spelling import letter, write

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoing import JUNK, TOOL_NAMES, MessagesClient, load, places, put, sse
+from echoing import TOOL_NAMES, MessagesClient, load, sse
+from junk import JUNK, places, put
 from thoughtline.testing.sims.base import Request, Say, Think, Use
 from thoughtline.testing.sims.messages import PROVIDERS
 from thoughtline.testing.sims.spelling import letter, write

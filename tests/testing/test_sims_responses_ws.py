@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from echoing import JUNK, TOOL_NAMES, ResponsesClient, load, places, put
+from echoing import TOOL_NAMES, ResponsesClient, load
+from junk import JUNK, places, put
 from thoughtline.testing.sims.app import SimApp
 from thoughtline.testing.sims.base import Pace, Request, Say, Think
 from thoughtline.testing.sims.responses import PROVIDERS
