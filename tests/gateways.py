@@ -6,6 +6,7 @@ import threading
 
 import uvicorn
 
+from thoughtline.cli.heads import Bounded
 from thoughtline.gateway.access import Door
 from thoughtline.gateway.app import Gateway
 from thoughtline.gateway.proxy import Options, Proxy
@@ -103,6 +104,7 @@ def running(upstreams, *, store=None, options=None, clients=None, wire=None, **m
             host="127.0.0.1",
             port=0,
             log_level="error",
+            http=Bounded,
             lifespan="on",
             ws="websockets-sansio",
             server_header=False,

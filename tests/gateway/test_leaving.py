@@ -83,8 +83,18 @@ def test_a_stream_that_is_cut_ends_with_an_event_of_its_own(cut):
     assert error["code"] == "upstream_broke_off"
 
 
-def test_an_answer_that_is_cut_is_cut_and_logged_as_such(caplog):
+def test_an_answer_that_is_cut_before_the_client_has_any_of_it_is_an_error():
     answer = answered({"content": "x" * 1000})
+    with upstream(answer[:-20]) as ups, running(ups) as gateway:
+        said = httpx2.post(f"{gateway.url}/u/u/v1/chat/completions", json=ASKED)
+        assert said.status_code == 502
+        assert said.json()["error"]["code"] == "upstream_broke_off"
+        until(lambda: gateway.notes.walks)
+        assert gateway.notes.walks == [(502, "the connection was closed")]
+
+
+def test_an_answer_that_is_cut_is_cut_and_logged_as_such(caplog):
+    answer = answered({"content": "x" * 2_000_000})
     with upstream(answer[:-20]) as ups, running(ups) as gateway:
         with pytest.raises(httpx2.RemoteProtocolError):
             httpx2.post(f"{gateway.url}/u/u/v1/chat/completions", json=ASKED)

@@ -8,12 +8,13 @@ itself is plain text: here it is JSON, in the dialect that is spoken on that pat
 """
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import httptools
 from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from thoughtline.cli.corks import Corked
 from thoughtline.dialects import DIALECTS
 from thoughtline.gateway.proxy import Receive, Scope, Send
 from thoughtline.gateway.routes import parse
@@ -33,7 +34,6 @@ class Bounded(HttpToolsProtocol):
 
     _heading = False  # a head has begun, and not ended
     _come = 0  # bytes of it so far, as long as it has not ended
-    _size = 0  # bytes of its fields
     _refused = False
     _passing_over = False  # the parser is told anew what it was told already
     _late: asyncio.TimerHandle | None = None
@@ -46,7 +46,7 @@ class Bounded(HttpToolsProtocol):
     # -- bytes -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", Corked(transport, self.loop)))
         self._late = self.loop.call_later(PATIENCE, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -81,29 +81,25 @@ class Bounded(HttpToolsProtocol):
             else:
                 self._pass_over(data[upgrade.args[0] :])
 
+    def handle_websocket_upgrade(self) -> None:
+        self.transport = cast("Corked", self.transport).bare  # no more heads
+        super().handle_websocket_upgrade()
+
     def _pass_over(self, rest: bytes) -> None:
         """Another protocol was offered, and the parser stopped: read the body as if it was not."""
         framing = [b"%s: %s\r\n" % pair for pair in self.headers if pair[0] in _FRAMING]
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._passing_over = True
+        self.headers = []  # the request has those it came with
         self._feed(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n" + rest)
 
     # -- what the parser finds -------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         if not self._passing_over:
-            self._heading, self._come, self._size = True, 0, 0
+            self._heading, self._come = True, 0
             super().on_message_begin()
-
-    def on_url(self, url: bytes) -> None:
-        if not self._passing_over:
-            super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._passing_over:
-            self._size += len(name) + len(value) + 4
-            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self._passing_over:
@@ -112,7 +108,8 @@ class Bounded(HttpToolsProtocol):
         self._heading = False
         if self._late is not None:
             self._in_time()
-        if self._size + len(self.url) > self.limit:
+        size = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size + len(self.url) > self.limit:
             self._refused = True
             raise ValueError("the head is too large")  # the parser stops, and a 400 is made
         super().on_headers_complete()

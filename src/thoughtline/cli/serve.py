@@ -128,6 +128,7 @@ def _run(settings: Settings, listener: socket.socket) -> None:
         access_log=False,
         server_header=False,
         date_header=False,
+        proxy_headers=False,  # nobody here asks who is behind a proxy
         limit_concurrency=server.max_connections,
         http=Bounded,
         h11_max_incomplete_event_size=server.max_header_bytes,

@@ -56,7 +56,7 @@ class _Answer:
         self._chunks = list(reply.chunks)
         self._ending = reply.ending
         self.status = reply.status
-        self.headers: Headers = list(reply.headers.items())
+        self.headers: Headers = [(name.lower(), value) for name, value in reply.headers.items()]
 
     async def chunks(self) -> AsyncIterator[bytes]:
         while self._chunks:

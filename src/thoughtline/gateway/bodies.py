@@ -1,7 +1,7 @@
 """A request's body, read within limits and unpacked where the client packed it."""
 
 import zlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 
@@ -21,9 +21,11 @@ class Gone(ThoughtlineError):
     """The client left before its request was complete."""
 
 
-async def read(receive: Receive, headers: Iterable[tuple[str, str]], limit: int) -> bytes:
-    """The whole body. Raises `TooLarge` as soon as that is certain, `Gone` when it never ends."""
-    declared = dict(headers).get("content-length", "")
+async def read(receive: Receive, declared: str, limit: int) -> bytes:
+    """The whole body. Raises `TooLarge` as soon as that is certain, `Gone` when it never ends.
+
+    `declared` is how long it is to be, in the client's words.
+    """
     if declared.isdigit() and int(declared) > limit:
         raise TooLarge(_too_large(limit))
     pieces: list[bytes] = []

@@ -39,8 +39,17 @@ def fault(error: Exception) -> str:
 class Gallery:
     """One response on its way to one client."""
 
-    def __init__(self, send: Send, exchange: Exchange, commit: Commit, encoding: str = "") -> None:
+    def __init__(
+        self,
+        send: Send,
+        exchange: Exchange,
+        commit: Commit,
+        encoding: str = "",
+        *,
+        start: Commit | None = None,
+    ) -> None:
         self._send = send
+        self._start = start  # sends status and headers; None: they are out
         self._exchange = exchange
         self._commit = commit
         self._unpacker = Unpacker(encoding)
@@ -61,6 +70,7 @@ class Gallery:
             await self._whole(chunks)
 
     async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
+        await self._begin()
         endings = ENDINGS[self._exchange.dialect.name]
         clock = self._loop.time
         tail = b""
@@ -90,10 +100,17 @@ class Gallery:
         async for chunk in chunks:
             self.take(chunk)
             if held:
+                await self._begin()
                 await self._forward(held)
             held = chunk
         await self._commit_once()
+        await self._begin()  # what came in one piece goes out in one
         await self._send({"type": "http.response.body", "body": held, "more_body": False})
+
+    async def _begin(self) -> None:
+        if self._start is not None:
+            start, self._start = self._start, None
+            await start()
 
     def take(self, chunk: bytes) -> None:
         """A copy for the reader, unpacked."""

@@ -1,8 +1,11 @@
 """Headers on their way: hop-by-hop ones end here, credentials are exchanged, ours are added."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 
+from thoughtline.exchanges import Exchange
 from thoughtline.gateway.access import CREDENTIALS
+from thoughtline.replay import Action
 
 HOP_BY_HOP = frozenset(
     {
@@ -42,6 +45,7 @@ _HINTS = (
     "conversation_id",
 )
 """Headers in which clients name their session."""
+_HINTING = frozenset(_HINTS)
 
 Pairs = Sequence[tuple[bytes, bytes]]
 
@@ -51,9 +55,10 @@ def text(headers: Pairs) -> list[tuple[str, str]]:
     return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
 
 
-def hints(headers: Iterable[tuple[str, str]]) -> list[str]:
+def hints(known: Mapping[str, str]) -> list[str]:
     """Session ids that clients send along; our own header first."""
-    known = dict(headers)
+    if _HINTING.isdisjoint(known):
+        return []
     return [known[name] for name in _HINTS if known.get(name)]
 
 
@@ -113,9 +118,27 @@ def downstream(
     """What the client gets: the upstream's own, without those of its connection, and ours."""
     gone = HOP_BY_HOP
     for name, value in headers:
-        if name.lower() == "connection":
+        if name == "connection":
             gone = gone | {word.strip().lower() for word in value.split(",")}
-    kept = [(name, value) for name, value in headers if name.lower() not in gone]
-    return [
-        (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (*kept, *ours)
+    kept = [pair for pair in headers if pair[0] not in gone]
+    kept += ours
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept]
+
+
+def ours(exchange: Exchange, known: Container[str]) -> list[tuple[str, str]]:
+    """Where the turn is kept, and what became of the thoughts; not where an upstream says so."""
+    restoration = exchange.restoration
+    report = "restored=0; missed=0; placeholder=0; dropped=0"
+    if restoration.rulings:
+        count = Counter(ruling.action for ruling in restoration.rulings)
+        report = (
+            f"restored={count[Action.RESTORED] + count[Action.REPLACED]}; "
+            f"missed={restoration.missed}; placeholder={count[Action.PLACEHOLDER]}; "
+            f"dropped={count[Action.DROPPED]}"
+        )
+    made = [
+        ("x-thoughtline-session", exchange.session),
+        ("x-thoughtline-turn", exchange.turn),
+        ("x-thoughtline-replay", report),
     ]
+    return [pair for pair in made if pair[0] not in known]

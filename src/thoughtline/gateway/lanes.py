@@ -17,7 +17,8 @@ from thoughtline.exchanges import Exchange
 from thoughtline.gateway import transcripts
 from thoughtline.gateway.access import Visitor
 from thoughtline.gateway.healing import Trial
-from thoughtline.gateway.proxy import Proxy, Refusal, insist
+from thoughtline.gateway.proxy import Proxy
+from thoughtline.gateway.refusals import Refusal, insist
 from thoughtline.gateway.routes import Route
 from thoughtline.gateway.transcripts import Create, Transcript
 from thoughtline.gateway.upstreams import Upstream

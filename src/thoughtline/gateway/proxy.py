@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Protocol
-from urllib.parse import quote
 from weakref import WeakSet
 
 from msgspec import Struct
@@ -28,7 +27,8 @@ from thoughtline.gateway.access import Door, Visitor, without_key
 from thoughtline.gateway.gallery import Gallery, fault
 from thoughtline.gateway.healing import Healer, Trial
 from thoughtline.gateway.preparing import keep_on, prepare
-from thoughtline.gateway.routes import Route, climbs, parse
+from thoughtline.gateway.refusals import Refusal, foreign, insist, unserved
+from thoughtline.gateway.routes import Route, asked, climbs
 from thoughtline.gateway.upstreams import Directory, Upstream
 from thoughtline.gateway.watching import Watch
 from thoughtline.replay import NOTHING, Action, Limits
@@ -40,7 +40,6 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 ERROR_LIMIT = 1 << 20
-_IN_PATHS = "/:@!$&'()*+,;=~[]|"  # what stands in a path as it is
 
 
 class Observer(Protocol):
@@ -65,14 +64,6 @@ class Options(Struct, frozen=True, kw_only=True):
     strict: bool = False  # answer an error instead of sending a placeholder
     whole: bool = True  # the log holds what is said, so that it can be said again
     limits: Limits = NOTHING
-
-
-class Refusal(Exception):
-    """We answer ourselves: status and words."""
-
-    def __init__(self, status: int, message: str, code: str = "") -> None:
-        super().__init__(message)
-        self.status, self.message, self.code = status, message, code
 
 
 class Proxy:
@@ -106,7 +97,7 @@ class Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, from the door to the ledger."""
-        route = parse(scope["method"], escaped(scope))
+        route = asked(scope, scope["method"])
         walk = _Walk(self, scope, receive, send, route)
         with self.under_way():
             try:
@@ -142,20 +133,7 @@ class Proxy:
         upstream = self.directory.pick(route.upstream, model)
         if upstream is not None:
             return upstream
-        known = ", ".join(self.directory.names)
-        if route.upstream:
-            raise Refusal(
-                404,
-                f"no upstream is called {route.upstream!r}; known: {known}",
-                "unknown_upstream",
-            )
-        raise Refusal(
-            404,
-            f"no upstream serves the model {model!r}; name one in the path "
-            f"(/u/NAME{route.path}), or give one a pattern under `upstreams.NAME.models`; "
-            f"known: {known}",
-            "model_not_found",
-        )
+        raise unserved(route, model, self.directory.names)
 
     # -- archive, workshop -----------------------------------------------------------------------
 
@@ -269,7 +247,7 @@ class _Walk:
         self.query: str = scope.get("query_string", b"").decode("latin-1")
         self.dialect: Dialect | None = DIALECTS.get(route.dialect)
         self.upstream = ""  # its name, once it is certain
-        self.started = False  # the client has a status line
+        self.status = 0  # what the client was told; 0: nothing yet
         self._keyed = False  # its credential is for our door only
 
     async def go(self) -> None:
@@ -277,7 +255,8 @@ class _Walk:
         visitor = self._door()
         if climbs(self.route.path):
             raise Refusal(400, "the path goes up with `..`; name what you mean", "invalid_path")
-        body = await bodies.read(self.receive, self.headers, options.max_body_bytes)
+        declared = self._known.get("content-length", "")
+        body = await bodies.read(self.receive, declared, options.max_body_bytes)
         received = self.proxy.clock.mono()
         plain = bodies.unpack(body, self._known.get("content-encoding", ""), options.max_body_bytes)
         request = self._read(plain)
@@ -293,7 +272,7 @@ class _Walk:
             dialect=self.dialect,
             upstream=upstream,
             visitor=visitor,
-            hints=headers.hints(self.headers),
+            hints=headers.hints(self._known),
         )
         exchange.received = received
         if options.strict or self._asked("strict"):
@@ -367,7 +346,7 @@ class _Walk:
                 return
 
     async def _heal(self, exchange: Exchange, inbound: Inbound, refusal: bytes) -> Trial | None:
-        encoding = next((v for n, v in inbound.headers if n.lower() == "content-encoding"), "")
+        encoding = dict(inbound.headers).get("content-encoding", "")
         try:
             plain = bodies.unpack(refusal, encoding, ERROR_LIMIT) or b""
         except bodies.TooLarge:
@@ -396,18 +375,24 @@ class _Walk:
 
     async def _show(self, exchange: Exchange, inbound: Inbound) -> None:
         proxy, known = self.proxy, dict(inbound.headers)
-        kind = next((v for n, v in inbound.headers if n.lower() == "content-type"), "")
-        encoding = next((v for n, v in inbound.headers if n.lower() == "content-encoding"), "")
+        kind = known.get("content-type", "")
         stream = "event-stream" in kind or (exchange.request.stream and "json" not in kind)
         captured = inbound.status == 200
-        gallery = Gallery(self.send, exchange, lambda: proxy.write(exchange), encoding)
-        await self._start(inbound, _ours(exchange, known), stream=stream and captured)
+        ours = headers.ours(exchange, known)
         if not captured:
+            await self._start(inbound, ours)
             await self._rest(inbound)
             proxy.observer.ended(exchange, inbound.status, "")
             return
+        gallery = Gallery(
+            self.send,
+            exchange,
+            lambda: proxy.write(exchange),
+            known.get("content-encoding", ""),
+            start=lambda: self._start(inbound, ours, stream=stream),
+        )
         reason = await self._guarded(gallery, exchange, inbound, stream=stream)
-        proxy.observer.ended(exchange, inbound.status, reason)
+        proxy.observer.ended(exchange, self.status, reason)
         if refusal := exchange.refusal:
             await proxy.healer.heal(exchange, 400, refusal.encode(), strict=True)
 
@@ -422,7 +407,9 @@ class _Walk:
         except WireError as error:
             await self.proxy.write(exchange, str(error))
             gallery.stop()
-            if stream and gallery.plain:
+            if not self.status:
+                await self._say(Refusal(502, str(error), "upstream_broke_off"))
+            elif stream and gallery.plain:
                 await self._break_off(str(error), between=gallery.between)
             return str(error)
         finally:
@@ -474,7 +461,7 @@ class _Walk:
     async def _start(
         self, inbound: Inbound, ours: Sequence[tuple[str, str]], *, stream: bool = False
     ) -> None:
-        self.started = True
+        self.status = inbound.status
         made = headers.downstream(inbound.headers, ours)
         if stream:  # a ping, or the news that the upstream broke, may make it longer
             made = [pair for pair in made if pair[0] != b"content-length"]
@@ -494,31 +481,16 @@ class _Walk:
     async def answer(self, refusal: Refusal) -> None:
         """An answer of ours, in the shape of the dialect that was spoken."""
         self.proxy.observer.refused(self.upstream, self.route.dialect, refusal.status, refusal.code)
-        if self.started:  # too late for words: what does not end is cut off
-            return
-        self.started = True
+        if not self.status:  # otherwise it is too late for words: what does not end is cut off
+            await self._say(refusal)
+
+    async def _say(self, refusal: Refusal) -> None:
+        self.status = refusal.status
         speaker = self.dialect or DIALECTS["chat"]
         body = speaker.error(refusal.status, refusal.message, code=refusal.code)
         made = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await self.send({"type": "http.response.start", "status": refusal.status, "headers": made})
         await self.send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-def foreign(page: str) -> Refusal:
-    """The answer to a web page that nobody named."""
-    return Refusal(
-        403,
-        f"a web page from {page} asks through a browser, and this gateway knows its clients only "
-        "by their being on this machine; list the page under `access.origins` if you trust it, "
-        "or set client keys",
-        "foreign_page",
-    )
-
-
-def escaped(scope: Scope) -> str:
-    """The path as the client wrote it, fit for a request line."""
-    raw: bytes = scope.get("raw_path") or b""
-    return quote(raw, safe="%" + _IN_PATHS) if raw else quote(scope["path"], safe=_IN_PATHS)
 
 
 def _with(request: Request, route: Route) -> Request:
@@ -530,39 +502,3 @@ def _with(request: Request, route: Route) -> Request:
             stream=request.stream if route.stream is None else route.stream,
         )
     return request
-
-
-def _ours(exchange: Exchange, known: dict[str, str]) -> list[tuple[str, str]]:
-    """Our headers: where the turn is kept, and what became of the thoughts."""
-    restoration = exchange.restoration
-    report = "restored=0; missed=0; placeholder=0; dropped=0"
-    if restoration.rulings:
-        restored = restoration.count(Action.RESTORED) + restoration.count(Action.REPLACED)
-        report = (
-            f"restored={restored}; missed={restoration.missed}; "
-            f"placeholder={restoration.count(Action.PLACEHOLDER)}; "
-            f"dropped={restoration.count(Action.DROPPED)}"
-        )
-    made = [
-        ("x-thoughtline-session", exchange.session),
-        ("x-thoughtline-turn", exchange.turn),
-        ("x-thoughtline-replay", report),
-    ]
-    return [(name, value) for name, value in made if name not in known]
-
-
-def insist(exchange: Exchange) -> None:
-    """Strict mode: an error instead of a placeholder, or of thinking switched off."""
-    missing = [
-        str(ruling.turn)
-        for ruling in exchange.restoration.rulings
-        if ruling.action is Action.PLACEHOLDER
-    ]
-    if missing or exchange.restoration.fields:
-        where = ", ".join(missing) or "the running tool loop"
-        raise Refusal(
-            409,
-            f"strict replay: the thoughts of assistant turn(s) {where} are not known, and this "
-            "provider demands them; start a new conversation, or do without strict mode",
-            "thought_missing",
-        )

@@ -5,7 +5,9 @@ histories carry thoughts; everything else passes through untouched.
 """
 
 import re
-from urllib.parse import unquote
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
@@ -13,6 +15,8 @@ _VERSION = re.compile(r"v\d+[a-z0-9]*")
 _GEMINI = re.compile(
     r"/models/(?P<model>sim/[^/:]+(?:/[^/:]+)?|[^/:]+)(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)$"
 )
+_IN_PATHS = "/:@!$&'()*+,;=~[]|"  # what stands in a path as it is
+_REMEMBERED = 128  # paths: those of one client are always the same few
 _DIALECTS = {
     "/chat/completions": "chat",
     "/responses": "responses",
@@ -28,6 +32,18 @@ class Route(Struct, frozen=True, kw_only=True):
     dialect: str = ""  # empty: passes through
     model: str = ""  # where the path holds it
     stream: bool | None = None  # where the path says so
+
+
+def asked(scope: dict[str, Any], method: str) -> Route:
+    """What a request of the server's means."""
+    raw: bytes = scope.get("raw_path") or b""
+    return _read(method, raw) if raw else parse(method, quote(scope["path"], safe=_IN_PATHS))
+
+
+@lru_cache(_REMEMBERED)
+def _read(method: str, raw: bytes) -> Route:
+    """The path as the client wrote it, fit for a request line."""
+    return parse(method, quote(raw, safe="%" + _IN_PATHS))
 
 
 def parse(method: str, path: str) -> Route:
@@ -63,12 +79,18 @@ def climbs(path: str) -> bool:
 
 def join(base_url: str, path: str, query: str = "") -> str:
     """The upstream's URL: a version segment that the base ends in stands for the path's own."""
+    url = _joined(base_url, path)
+    return f"{url}?{query}" if query else url
+
+
+@lru_cache(_REMEMBERED)
+def _joined(base_url: str, path: str) -> str:
     base = base_url.rstrip("/")
     if _VERSION.fullmatch(base.rpartition("/")[2]):
         path = unversioned(path)
     if not path.startswith("/"):  # `*@elsewhere` would make a login of the base, and lead there
         path = "/" + path
-    return f"{base}{path}?{query}" if query else base + path
+    return base + path
 
 
 def unversioned(path: str) -> str:

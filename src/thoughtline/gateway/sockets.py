@@ -20,8 +20,9 @@ from thoughtline.exchanges import Exchange
 from thoughtline.gateway import headers, transcripts
 from thoughtline.gateway.access import Visitor, without_key
 from thoughtline.gateway.lanes import Lane
-from thoughtline.gateway.proxy import Proxy, Receive, Refusal, Scope, Send, escaped, foreign
-from thoughtline.gateway.routes import Route, climbs, parse
+from thoughtline.gateway.proxy import Proxy, Receive, Scope, Send
+from thoughtline.gateway.refusals import Refusal, foreign
+from thoughtline.gateway.routes import Route, asked, climbs
 from thoughtline.gateway.transcripts import Create, Transcript
 from thoughtline.gateway.upstreams import Upstream
 from thoughtline.wires.base import Outbound
@@ -59,7 +60,7 @@ class Sockets:
             await visit.close()
 
     def _door(self, scope: Scope) -> tuple[Route, Visitor]:
-        route = parse("POST", escaped(scope))
+        route = asked(scope, "POST")
         query = scope.get("query_string", b"").decode("latin-1")
         if route.dialect != "responses" or climbs(route.path):
             raise Refusal(404, "only the Responses API is served over a WebSocket", "not_found")
@@ -91,8 +92,9 @@ class _Visit:
             for name, value in headers.text(scope["headers"])
             if not name.startswith("sec-websocket-")
         ]
-        self.hints = headers.hints(shown)
-        self.asked = dict(shown).get("x-thoughtline-replay", "").strip().lower()
+        known = dict(shown)
+        self.hints = headers.hints(known)
+        self.asked = known.get("x-thoughtline-replay", "").strip().lower()
         self._headers = shown
         self._query: str = scope.get("query_string", b"").decode("latin-1")
         self._send = send

@@ -196,7 +196,7 @@ class _Inbound:
         self._passage = passage
         self.status = response.status_code
         self.headers: Headers = [
-            (name.decode("latin-1"), value.decode("latin-1"))
+            (name.decode("latin-1").lower(), value.decode("latin-1"))
             for name, value in response.headers.raw
         ]
 

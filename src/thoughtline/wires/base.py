@@ -12,7 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 
 Headers = Sequence[tuple[str, str]]
-"""Names and values in order; a name may come twice."""
+"""Names and values in order; a name may come twice. An upstream's own are in lower case."""
 
 
 class Patience(Struct, frozen=True, kw_only=True):

@@ -197,7 +197,7 @@ class Pipe(asyncio.Protocol):
             self._keep = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._pairs.append((name.decode("latin-1"), value.decode("latin-1")))
+        self._pairs.append((name.decode("latin-1").lower(), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
@@ -208,7 +208,7 @@ class Pipe(asyncio.Protocol):
         if status < 200:  # not the answer yet
             return
         self.status, self.headers = status, pairs
-        self._bounded = any(_bounds(name.lower(), value) for name, value in pairs)
+        self._bounded = any(_bounds(name, value) for name, value in pairs)
         self._allow(self._idle)
         if self._bare or status in _NO_BODY:
             self._bounded = True

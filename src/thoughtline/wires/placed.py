@@ -68,6 +68,6 @@ def _said(answer: Answer) -> list[tuple[str, str]]:
         return []
     try:
         headers = splice.loads(answer.refusal.data)["error"]["headers"]
-        return [(str(name), str(value)) for name, value in headers.items()]
+        return [(str(name).lower(), str(value)) for name, value in headers.items()]
     except (Unreadable, LookupError, TypeError, AttributeError):
         return []

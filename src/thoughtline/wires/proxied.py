@@ -26,7 +26,7 @@ class _Response:
         self._response = response
         self.status = response.status
         self.headers: Headers = [
-            (name.decode("latin-1"), value.decode("latin-1"))
+            (name.decode("latin-1").lower(), value.decode("latin-1"))
             for name, value in response.raw_headers
         ]
 

@@ -98,6 +98,7 @@ def config(app: SimApp) -> uvicorn.Config:
         lifespan="off",
         ws="websockets-sansio",
         timeout_graceful_shutdown=1,
+        timeout_keep_alive=60,  # as providers do: a busy machine is not a reason to hang up
     )
 
 
@@ -107,7 +108,7 @@ def listen(port: int) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((HOST, port))
-        sock.listen(128)
+        sock.listen(1024)
     except (OSError, OverflowError):
         sock.close()
         raise
