@@ -1,25 +1,23 @@
-# The gateway in a container: `docker build -t thoughtline .`, then
-# docker run -p 7337:7337 -v thoughtline:/data -e THOUGHTLINE_ACCESS__CLIENTS__ME__KEY=… thoughtline
+# The gateway in a container: see docs/howto/container.md.
 FROM python:3.13-slim AS build
+RUN python -m venv /opt/thoughtline
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN pip install --no-cache-dir --prefix=/install ".[zstd]"
+RUN /opt/thoughtline/bin/pip install --no-cache-dir --disable-pip-version-check ".[zstd,otel]"
 
 FROM python:3.13-slim
-RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates \
- && rm -rf /var/lib/apt/lists/* \
- && useradd --system --create-home --uid 10001 thoughtline \
- && mkdir /data && chown thoughtline /data
-COPY --from=build /install /usr/local
+RUN useradd --system --create-home --uid 10001 thoughtline \
+ && install --directory --owner=thoughtline --mode=0700 /data
+COPY --from=build /opt/thoughtline /opt/thoughtline
 USER thoughtline
 WORKDIR /data
 VOLUME /data
-ENV THOUGHTLINE_HOST=0.0.0.0 \
+ENV PATH=/opt/thoughtline/bin:$PATH \
+    THOUGHTLINE_HOST=0.0.0.0 \
     THOUGHTLINE_STORE__URL=sqlite:////data/thoughtline.db
 EXPOSE 7337
-HEALTHCHECK --interval=30s --timeout=3s \
-  CMD python -c "import urllib.request as r; r.urlopen('http://127.0.0.1:7337/health', timeout=2)"
+HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
+  CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ.get('THOUGHTLINE_PORT', '7337') + '/health', timeout=2)"]
 ENTRYPOINT ["thoughtline"]
 CMD ["serve"]

@@ -173,6 +173,14 @@ async def test_half_an_answer_is_an_error(wires, script):
         await exchange(wires, script)
 
 
+async def test_another_protocol_is_not_gone_on_in():
+    offer = b"HTTP/1.1 %b\r\nconnection: upgrade\r\nupgrade: h2c\r\n"
+    with pytest.raises(WireError, match="another protocol"):
+        await exchange(HttpWire, (offer % b"101 Switching Protocols" + b"\r\n\x00\x01",))
+    offered = (offer % b"200 OK" + b"content-length: 4\r\n\r\nabcd",)  # a mere offer: Apache's
+    assert (await exchange(HttpWire, offered))[1][2] == b"abcd"
+
+
 async def test_connections_are_used_again(wires):
     server, wire = Server((PLAIN,)), wires()
     async with server.running() as port:

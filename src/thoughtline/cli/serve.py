@@ -147,13 +147,17 @@ def _run(settings: Settings, listener: socket.socket) -> None:
 
 def _announce(settings: Settings, port: int, *, as_json: bool) -> None:
     host = settings.server.host
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    listening = _url(host, port)
+    url = _url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)  # noqa: S104 (told apart)
     if as_json:
         click.echo(json.dumps({"url": url, "store": settings.store.url, "pid": os.getpid()}))
         return
     ready = [name for name, upstream in settings.upstreams.items() if upstream.key]
+    keyless = "none, each client sends its own"
+    if settings.access.clients:
+        keyless = "none; clients show theirs to this gateway only, so set the providers' here"
     click.echo(f"""
-  Thoughtline is listening on {url}
+  Thoughtline is listening on {listening}
 
   In a client, set one of:
     OPENAI_BASE_URL={url}/u/deepseek/v1      (any upstream's name: deepseek, kimi, openai, …)
@@ -161,8 +165,12 @@ def _announce(settings: Settings, port: int, *, as_json: bool) -> None:
     GOOGLE_GEMINI_BASE_URL={url}/u/gemini
 
   Offline: any model named sim/… (sim/deepseek, sim/claude, sim/openai, sim/gemini)
-  Keys of its own: {", ".join(ready) or "none, each client sends its own"}
+  Keys of its own: {", ".join(ready) or keyless}
   Sessions: {settings.store.url}
   Look at them: {url}/inspect
   Ctrl-C stops it; open streams finish first.
 """)
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
