@@ -355,7 +355,7 @@ async def test_positions_are_never_used_twice(store, tmp_path):
     assert look(tmp_path / "store.db", "SELECT position FROM events") == [(4,)]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 511, 512, 513, 1030])
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 511, 513, 1030])
 async def test_any_number_of_rows_is_written(store, count):
     written = await store.append(notes("s", count))
     assert await store.read("s") == written

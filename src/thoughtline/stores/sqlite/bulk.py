@@ -3,17 +3,20 @@
 Python's sqlite3 lets go of the lock around every step of a statement, and a thread that does so
 beside a busy event loop waits up to the switch interval (5 ms) to get it back. `executemany` pays
 that for each row, and so does a query for each row it returns: a hundred times slower under load.
-So rows go in through `VALUES` lists of a few fixed widths, prepared once and filled up with NULL,
-which equals nothing; and rows come out packed into one.
+So rows go in through `VALUES` lists, of as many rows as there are as long as these are few and of a
+power of two beyond, so that a statement is prepared once for each width; names to look for are
+filled up with NULL, which equals nothing; and rows come out packed into one.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
 
 WIDEST = 512
+EXACT = 64
+"""Rows in one statement: at most, and up to which every number has a statement of its own."""
 
 
 @cache
@@ -27,11 +30,14 @@ def width(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
-def padded(values: Sequence[Any], columns: int = 1) -> list[Any]:
-    """The values of all rows in one list, filled up to the width."""
-    missing = width(len(values)) - len(values)
-    flat: Iterable[Any] = values if columns == 1 else chain.from_iterable(values)
-    return [*flat, *[None] * (missing * columns)]
+def padded(values: Sequence[Any]) -> list[Any]:
+    """The values, filled up to the width."""
+    return [*values, *[None] * (width(len(values)) - len(values))]
+
+
+def _some(left: int, widest: int) -> int:
+    """How many of the rows that are left go into the next statement."""
+    return left if left <= EXACT else min(1 << left.bit_length() - 1, widest)
 
 
 def execute(
@@ -45,9 +51,10 @@ def execute(
 ) -> list[sqlite3.Cursor]:
     """Run the statement over all rows, as many at once as it takes; usually that is one cursor."""
     cursors: list[sqlite3.Cursor] = []
-    for start in range(0, len(rows), widest):
-        some = rows[start : start + widest]
-        text = widened(statement, row, width(len(some)), glue)
-        values = padded(some, len(some[0])) if len(some[0]) > 1 else padded([r[0] for r in some])
+    start = 0
+    while count := _some(len(rows) - start, widest):
+        text = widened(statement, row, count, glue)
+        values = list(chain.from_iterable(rows[start : start + count]))
         cursors.append(db.execute(text, values))
+        start += count
     return cursors

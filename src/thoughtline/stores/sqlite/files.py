@@ -18,7 +18,7 @@ from thoughtline.errors import Corrupt, StoreError, Unavailable
 from thoughtline.stores.sqlite import migrations
 
 SYNCHRONOUS = ("normal", "full")
-_STATEMENTS = 256  # prepared statements kept by a connection: every width of every statement
+_STATEMENTS = 512  # prepared statements kept by a connection: every width of every statement
 _PRIMARY = 0xFF  # the low byte of an extended result code
 
 

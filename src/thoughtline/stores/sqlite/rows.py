@@ -23,7 +23,7 @@ from thoughtline.stores.sqlite.migrations import sql
 _TENANTS = "INSERT INTO tenants (number, tenant) VALUES (?, ?)"
 _SESSIONS = """
 INSERT INTO sessions (number, session, tenant, created, touched, last, turns, oldest, newest)
-SELECT * FROM (VALUES {slots}) WHERE column1 IS NOT NULL
+VALUES {slots}
 ON CONFLICT DO UPDATE SET
     touched = max(touched, excluded.touched),
     last = excluded.last,
@@ -33,7 +33,7 @@ ON CONFLICT DO UPDATE SET
 """
 _EVENTS = """
 INSERT INTO events (session, seq, id, parent, at, type, version, about, data)
-SELECT * FROM (VALUES {slots}) WHERE column1 IS NOT NULL
+VALUES {slots}
 """
 _FILED = """
 SELECT json_group_array(json_array(m.number, s.tenant, m.memo))
@@ -43,11 +43,11 @@ CROSS JOIN sessions AS s ON s.number = m.session
 """
 _MEMORIES = """
 INSERT INTO memories (number, session, turn, provider, model, entries, chars, at, memo)
-SELECT * FROM (VALUES {slots}) WHERE column1 IS NOT NULL
+VALUES {slots}
 """
 _NAMES = """
 INSERT OR IGNORE INTO names (tenant, name, memory)
-SELECT * FROM (VALUES {slots}) WHERE column1 IS NOT NULL
+VALUES {slots}
 """
 _FORGET = "DELETE FROM memories WHERE number IN ({slots})"
 _FORGET_NAMES = "DELETE FROM names WHERE {slots}"
