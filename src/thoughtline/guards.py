@@ -58,25 +58,21 @@ def sendable(
     reasons: list[str] = []
     bare = not memory.outline.strip("t")
     where = places(memory.outline)
-    halves = any(t.sealed and t.carrier in _WITH_A_HALF for t in memory.thoughts)
+    halves = [t for t in memory.thoughts if t.seals and t.carrier in _WITH_A_HALF]
     for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):
-        reason = ""
+        sealed = bool(thought.seals or (halves and thought.carrier in STRINGS))
         if memory.outcome is not Outcome.COMPLETED:
-            reason = f"turn {memory.outcome.value}"
+            reasons.append(f"turn {memory.outcome.value}")
         elif position in memory.quarantined:
-            reason = "quarantined"
+            reasons.append("quarantined")
         elif thought.forgotten:
-            reason = "forgotten"
+            reasons.append("forgotten")
         elif bare or (place.kind == "end" and thought.carrier in STANDING):
-            reason = "dangling"
-        elif field := guard(
-            thought.origin, target, sealed=thought.sealed or (halves and thought.carrier in STRINGS)
-        ):
-            reason = f"foreign {field}"
-        elif _moved(thought, target.policy, prefix):
-            reason = "prefix changed"
-        if reason:
-            reasons.append(reason)
+            reasons.append("dangling")
+        elif field := guard(thought.origin, target, sealed=sealed):
+            reasons.append(f"foreign {field}")
+        elif target.policy.prefix and _moved(thought, prefix):
+            reasons.append("prefix changed")
         else:
             kept.append((thought, place))
     placed = render(kept, turn, target.policy)
@@ -85,8 +81,8 @@ def sendable(
     return placed, reasons
 
 
-def _moved(thought: Thought, policy: Policy, prefix: str) -> bool:
-    return policy.prefix and bool(thought.prefix and prefix) and thought.prefix != prefix
+def _moved(thought: Thought, prefix: str) -> bool:
+    return bool(thought.prefix and prefix) and thought.prefix != prefix
 
 
 def render(kept: Sequence[tuple[Thought, Place]], turn: Turn, policy: Policy) -> list[Placed]:

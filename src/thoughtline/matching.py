@@ -12,13 +12,14 @@ Pure; the room above is `replay`.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import Struct
 
 from thoughtline import keys as k
 from thoughtline import memories
 from thoughtline.memories import Memory
-from thoughtline.parts import Blob
+from thoughtline.parts import Blob, Thought
 from thoughtline.turns import Turn
 
 
@@ -51,10 +52,10 @@ class Path(Struct, frozen=True, kw_only=True):
         for turn, keys in zip(self.turns, self.keys, strict=True):
             if keys is None:
                 continue
-            for name in (keys.chain, keys.near, keys.alone, *_evidence(turn)):
-                asked[name] = None
+            asked[keys.chain] = asked[keys.near] = asked[keys.alone] = None
+            asked |= dict.fromkeys(_evidence(turn))
             for part in turn.output:
-                if isinstance(part, Blob) and part.sealed:
+                if type(part) is Blob and part.sealed:
                     asked[k.sealed(part.digest)] = None  # whose it is; it does not name this turn
         if self.previous:
             asked[k.ref("response", self.previous)] = None
@@ -104,10 +105,11 @@ class Match(Struct, frozen=True, gc=False):
 def _evidence(turn: Turn) -> list[bytes]:
     """Names that the client's own echo gives: seals and item ids."""
     found: list[bytes] = []
-    for thought in turn.thoughts:
-        found += [k.sealed(seal) for seal in thought.seals]
-        if thought.id:
-            found.append(k.ref("item", thought.id))
+    for part in turn.output:
+        if type(part) is Thought:
+            found += [k.sealed(seal) for seal in part.seals]
+            if part.id:
+                found.append(k.ref("item", part.id))
     return found
 
 
@@ -119,32 +121,41 @@ def telling(id: str) -> bool:
     return _RANDOM.search(id) is not None
 
 
-class _Candidates(Struct):
-    """What may be meant at one position, best rung first."""
+class _Candidates:
+    """What may be meant at one position.
 
-    rungs: dict[str, Rung]  # turn id → the best rung it stands on
-    memories: dict[str, Memory]
+    Mostly the strongest rung has the answer, so the others are looked at only when asked for.
+    """
+
+    def __init__(self, turn: Turn, keys: k.Keys, found: Mapping[bytes, Sequence[Memory]]) -> None:
+        self.chain = found.get(keys.chain, ())
+        self._turn, self._keys, self._found = turn, keys, found
+
+    @cached_property
+    def standing(self) -> dict[str, tuple[Memory, Rung]]:
+        """All candidates by turn id, each on the best rung it stands on."""
+        keys = self._keys
+        named = [(Rung.CHAIN, keys.chain), (Rung.NEAR, keys.near)]
+        named += [(Rung.SEAL, name) for name in _evidence(self._turn)]
+        named.append((Rung.ALONE, keys.alone))
+        made: dict[str, tuple[Memory, Rung]] = {}
+        for rung, name in named:
+            for memory in self._found.get(name, ()):
+                made.setdefault(memory.turn, (memory, rung))
+        return made
 
     def on(self, rung: Rung) -> list[Memory]:
-        return [self.memories[id] for id, at in self.rungs.items() if at is rung]
+        return [memory for memory, at in self.standing.values() if at is rung]
 
+    def rung(self, memory: Memory) -> Rung:
+        return self.standing[memory.turn][1]
 
-def _candidates(turn: Turn, keys: k.Keys, found: Mapping[bytes, Sequence[Memory]]) -> _Candidates:
-    rungs: dict[str, Rung] = {}
-    known: dict[str, Memory] = {}
-
-    def add(rung: Rung, memories: Sequence[Memory]) -> None:
-        for memory in memories:
-            if memory.turn not in rungs:
-                rungs[memory.turn] = rung
-                known[memory.turn] = memory
-
-    add(Rung.CHAIN, found.get(keys.chain, ()))
-    add(Rung.NEAR, found.get(keys.near, ()))
-    for name in _evidence(turn):
-        add(Rung.SEAL, found.get(name, ()))
-    add(Rung.ALONE, found.get(keys.alone, ()))
-    return _Candidates(rungs, known)
+    def match(self, id: str, reason: str) -> Match | None:
+        """The candidate with this turn id, if it is one."""
+        for memory in self.chain:
+            if memory.turn == id:
+                return Match(memory, Rung.CHAIN, reason)
+        return Match(*self.standing[id], reason) if id in self.standing else None
 
 
 def resolve(path: Path, found: Mapping[bytes, Sequence[Memory]]) -> list[Match | None]:
@@ -158,7 +169,7 @@ class _Resolver:
     def __init__(self, path: Path, found: Mapping[bytes, Sequence[Memory]]) -> None:
         self.path = path
         self.positions = [
-            _candidates(turn, keys, found) if keys is not None else None
+            _Candidates(turn, keys, found) if keys is not None else None
             for turn, keys in zip(path.turns, path.keys, strict=True)
         ]
         self.matches: list[Match | None] = [None] * len(self.positions)
@@ -167,38 +178,45 @@ class _Resolver:
         self.sessions: set[str] = set()  # of the turns that are certain
 
     def run(self) -> list[Match | None]:
-        self._pass(self._surely)
-        self.sessions = {m.memory.session for m in self.matches if m and m.memory}
-        self._pass(self._weakly)
+        if not self._pass(self._surely):
+            self.sessions = {m.memory.session for m in self.matches if m and m.memory}
+            self._pass(self._weakly)
         return self.matches
 
-    def _pass(self, choose: Callable[[int, _Candidates], Match]) -> None:
+    def _pass(self, choose: Callable[[int, _Candidates], Match]) -> bool:
+        """Choose wherever that is not done yet; whether nothing is left open."""
         self.after = None
+        settled = True
         for index in range(len(self.positions) - 1, -1, -1):
             if (here := self.positions[index]) is None:
                 continue
             match = self.matches[index]
             if match is None or (match.memory is None and match.reason != "ambiguous"):
                 match = self.matches[index] = self._lineage(here) or choose(index, here)
-            if match.memory is not None:
+            if match.memory is None:
+                settled = False
+            else:
                 self.after = match.memory
                 self.used.add(match.memory.turn)
+        return settled
 
     def _lineage(self, here: _Candidates) -> Match | None:
         """The turn before a certain one is its parent."""
-        parent = self.after.parent if self.after is not None else ""
-        if parent not in here.memories:
-            return None
-        return Match(here.memories[parent], here.rungs[parent], "lineage")
+        after = self.after
+        return here.match(after.parent, "lineage") if after is not None and after.parent else None
 
     def _surely(self, index: int, here: _Candidates) -> Match:
         """Everything before it is the same, or the client brought what only this turn had."""
-        for rung in (Rung.CHAIN, Rung.SEAL):
-            if tied := self._narrow(here.on(rung), index):
-                if len(tied) > 1 and not _equal(tied):
-                    return Match(None, rung, "ambiguous")
-                return Match(tied[0], rung)
-        return Match(None, Rung.NONE, "unknown")
+        rung = Rung.CHAIN
+        tied = self._narrow(here.chain, index)
+        if not tied:
+            rung = Rung.SEAL
+            tied = self._narrow(here.on(rung), index)
+        if not tied:
+            return Match(None, Rung.NONE, "unknown")
+        if len(tied) > 1 and not _equal(tied):
+            return Match(None, rung, "ambiguous")
+        return Match(tied[0], rung)
 
     def _weakly(self, index: int, here: _Candidates) -> Match:
         """The same neighbours or the same words: only with corroboration, and without a rival."""
@@ -210,16 +228,16 @@ class _Resolver:
         tied = self._narrow(named or near, index)
         if not tied:
             return Match(None, Rung.NONE, "uncorroborated" if alone else "unknown")
-        rung = here.rungs[tied[0].turn]
+        rung = here.rung(tied[0])
         if len(tied) > 1 and not _equal(tied):
             return Match(None, rung, "ambiguous")
         if not named and not self._corroborated(tied[0], index):
             return Match(None, Rung.NONE, "uncorroborated")
         return Match(tied[0], rung)
 
-    def _narrow(self, tied: list[Memory], index: int) -> list[Memory]:
+    def _narrow(self, among: Sequence[Memory], index: int) -> list[Memory]:
         """Break ties by what proves nothing alone; a test that nobody passes does not count."""
-        tied = [memory for memory in tied if memory.turn not in self.used]
+        tied = [memory for memory in among if memory.turn not in self.used]
         if len(tied) < 2:
             return tied
         ids, hints = self._ids(index), set(self.path.hints)
@@ -240,7 +258,10 @@ class _Resolver:
         if self.after is not None:
             return memory.session == self.after.session
         before = next((p for p in reversed(self.positions[:index]) if p is not None), None)
-        return before is not None and before.rungs.get(memory.parent) is Rung.NEAR
+        if before is None:
+            return False
+        parent = before.match(memory.parent, "")
+        return parent is not None and parent.rung is Rung.NEAR
 
     def _named(self, memory: Memory, index: int) -> bool:
         """Whether the client names the conversation or the turn, by hint or by a telling id."""

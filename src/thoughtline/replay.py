@@ -10,6 +10,7 @@ The room before is `matching`, the room after the dialect.
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -28,7 +29,7 @@ from thoughtline.guards import (
 from thoughtline.matching import Match, Path, Rung, resolve
 from thoughtline.memories import Memory
 from thoughtline.parts import Blob, Carrier, Result, Text, Thought
-from thoughtline.policies import Need, Scope
+from thoughtline.policies import Need, Policy, Scope
 from thoughtline.turns import Place, Turn
 
 
@@ -124,9 +125,7 @@ class _Restorer:
         self.target = target
         self.policy = target.policy
         self.limits = limits
-        self.loop = loop_start(path.turns)
-        outputs = [index for index, keys in enumerate(path.keys) if keys is not None]
-        self.recent = set(outputs[max(0, len(outputs) - limits.last) :]) if limits.last else set()
+        self.needs = needs(path, target.policy)
         self.before = self._skipped_before()
         self.rulings: list[Ruling] = []
         self.revisions: list[Revision] = []
@@ -138,27 +137,32 @@ class _Restorer:
         refused = self._broken_run() if self.policy.prefix else -1
         for index, turn in enumerate(self.path.turns):
             if self.path.keys[index] is not None:
-                self._rule(index, turn, self.matches[index], late=index <= refused)
-        known = (m.memory for m in reversed(self.matches) if m is not None and m.memory)
+                match = self.matches[index] or Match(None, Rung.NONE, "unknown")
+                self._rule(index, turn, match, late=index <= refused)
         return Restoration(
             rulings=tuple(self.rulings),
             revisions=tuple(self.revisions),
             fields=self.fields,
             skipped=self.skipped,
             before=self.before,
-            parent=next(known, None),
+            parent=self._last_known(),
         )
+
+    def _last_known(self) -> Memory | None:
+        for match in reversed(self.matches):
+            if match is not None and match.memory is not None:
+                return match.memory
+        return None
 
     # -- one output ------------------------------------------------------------------------------
 
-    def _rule(self, index: int, turn: Turn, match: Match | None, *, late: bool) -> None:
-        match = match or Match(None, Rung.NONE, "unknown")
+    def _rule(self, index: int, turn: Turn, match: Match, *, late: bool) -> None:
         need = self._need(index, turn)
         echo = _echo(turn)
-        foreign = self._foreign(turn)
-        if need in (Need.FORBIDDEN, Need.NONE):
+        foreign = self._foreign(echo) if echo else ""
+        if need is Need.FORBIDDEN or need is Need.NONE:
             self._forbid(index, echo, match, need)
-        elif match.memory is None and self.before.get(self._chain(index)) == REFUSED:
+        elif match.memory is None and self._sticky(index) == REFUSED:
             self._without(index, turn, match, need, REFUSED, drop=True)
         elif foreign and (need is Need.IGNORED or match.memory is None):
             self._without(index, turn, match, need, f"foreign {foreign}", drop=True)
@@ -187,7 +191,7 @@ class _Restorer:
         memory = match.memory
         assert memory is not None  # noqa: S101 (said by the caller)
         placed, reasons = sendable(turn, memory, self.target, self._prefix(index))
-        sticky = self.before.get(self._chain(index))
+        sticky = self._sticky(index)
         if late or (sticky is not None and (self.policy.prefix or not echo)):
             placed, reasons = [], [sticky] if sticky else reasons or ["before a gap"]
         if placed and need is not Need.REQUIRED and self._over_limit(index):
@@ -289,9 +293,9 @@ class _Restorer:
                 return index
         return -1
 
-    def _foreign(self, turn: Turn) -> str:
+    def _foreign(self, echo: Sequence[Thought]) -> str:
         """The guard's word on a sealed thought that the client itself brought from elsewhere."""
-        for echoed in turn.thoughts:
+        for echoed in echo:
             for digest in echoed.seals:
                 homes = [
                     t.origin
@@ -307,7 +311,7 @@ class _Restorer:
     def _alien(self, turn: Turn) -> bool:
         """Whether the client brought a sealed summary that was made for another target."""
         for part in turn.output:
-            if isinstance(part, Blob) and part.sealed:
+            if type(part) is Blob and part.sealed:
                 homes = [memory.origin for memory in self.found.get(k.sealed(part.digest), ())]
                 if homes and all(guard(home, self.target, sealed=True) for home in homes):
                     return True
@@ -330,38 +334,41 @@ class _Restorer:
     # -- what the target wants, and what was done before -----------------------------------------
 
     def _need(self, index: int, turn: Turn) -> Need:
-        policy = self.policy
-        if policy.need in (Need.FORBIDDEN, Need.NONE):
-            return policy.need
-        thinking = self.path.thinking if self.path.thinking is not None else policy.thinks
-        if not thinking:
-            return Need.IGNORED
-        if policy.with_tools and not self.path.tools:
-            return policy.beyond
-        return policy.need if self._inside(index, turn) else policy.beyond
+        within, beyond = self.needs
+        return within if within is beyond or self._inside(index, turn) else beyond
 
     def _inside(self, index: int, turn: Turn) -> bool:
         match self.policy.scope:
             case Scope.ALL:
                 return True
             case Scope.LOOP:
-                return index >= self.loop
+                return index >= self._loop
             case Scope.CALLS:
                 return bool(turn.calls)
             case Scope.FIRST_CALL:
-                return index >= self.loop and bool(turn.calls)
+                return index >= self._loop and bool(turn.calls)
+
+    @cached_property
+    def _loop(self) -> int:
+        return loop_start(self.path.turns)
 
     def _over_limit(self, index: int) -> bool:
-        if self.limits.loop_only and index < self.loop:
+        if self.limits.loop_only and index < self._loop:
             return True
-        return self.limits.last is not None and index not in self.recent
+        return self.limits.last is not None and index not in self._recent
+
+    @cached_property
+    def _recent(self) -> set[int]:
+        last = self.limits.last
+        outputs = [index for index, keys in enumerate(self.path.keys) if keys is not None]
+        return set(outputs[max(0, len(outputs) - last) :]) if last else set()
 
     def _skipped_before(self) -> dict[str, str]:
         """What earlier requests of this conversation to this very target went out without."""
         there = self.target.origin
         before: dict[str, str] = {}
         for match in self.matches:
-            if match is None or match.memory is None:
+            if match is None or match.memory is None or not match.memory.skipped:
                 continue
             home = match.memory.origin
             if (home.provider, home.endpoint, home.account) == (
@@ -374,6 +381,10 @@ class _Restorer:
 
     def _prefix(self, index: int) -> str:
         return self.path.prefixes[index] if index < len(self.path.prefixes) else ""
+
+    def _sticky(self, index: int) -> str | None:
+        """Why this output went out without its thoughts before, if it did."""
+        return self.before.get(self._chain(index)) if self.before else None
 
     def _chain(self, index: int) -> str:
         keys = self.path.keys[index]
@@ -414,6 +425,18 @@ class _Restorer:
         )
 
 
+def needs(path: Path, policy: Policy) -> tuple[Need, Need]:
+    """What a target wants of the outputs in its scope, and of those beyond."""
+    if policy.need in (Need.FORBIDDEN, Need.NONE):
+        return policy.need, policy.need
+    thinking = path.thinking if path.thinking is not None else policy.thinks
+    if not thinking:
+        return Need.IGNORED, Need.IGNORED
+    if policy.with_tools and not path.tools:
+        return policy.beyond, policy.beyond
+    return policy.need, policy.beyond
+
+
 def loop_start(turns: Sequence[Turn]) -> int:
     """The position of the turn that the last message of a person began."""
     for index in range(len(turns) - 1, 0, -1):
@@ -424,7 +447,7 @@ def loop_start(turns: Sequence[Turn]) -> int:
 
 
 def _echo(turn: Turn) -> list[Thought]:
-    return [part for part in turn.output if isinstance(part, Thought)]
+    return [part for part in turn.output if type(part) is Thought]
 
 
 def _blank(echo: Sequence[Thought]) -> bool:

@@ -7,15 +7,17 @@ What cannot be read without doubt (malformed, duplicate keys) is `Unreadable`: p
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, KeysView, Mapping
+from operator import itemgetter
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from thoughtline.errors import Unreadable
 
 
-class Span(NamedTuple):
+class Span(Struct, frozen=True, gc=False, order=True):
     """One member or element: `start` is where its key (or value) begins, `end` is behind it."""
 
     start: int
@@ -26,11 +28,14 @@ class Span(NamedTuple):
 Edit = tuple[int, int, bytes]
 """Replace data[start:end] by these bytes."""
 
+_WHERE = itemgetter(0, 1)
+
 _any = msgspec.json.Decoder().decode
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _array = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_KEY = re.compile(rb'[\s,]*("[^"\\]*(?:\\.[^"\\]*)*")\s*:\s*', re.DOTALL)
-_GAP = re.compile(rb"[\s,]*")
+_KEY = re.compile(rb'[\s,]*"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*', re.DOTALL)
+_GAP = frozenset(b" ,\n\r\t")
+"""What may stand before an element: a comma and space."""
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
@@ -89,30 +94,42 @@ def members(data: bytes, span: Span | None = None) -> dict[str, Span]:
     found: dict[str, Span] = {}
     position = piece.index(b"{") + 1
     for key, raw in raws.items():
-        text = bytes(raw)
         match = _KEY.match(piece, position)
-        if match is None or not _spells(match[1], key) or not piece.startswith(text, match.end()):
+        if match is None or not (match[1] == key.encode() or _spells(match[1], key)):
             raise Unreadable(f"duplicate key near byte {base + position}")
-        position = match.end() + len(text)
-        found[key] = Span(base + match.start(1), base + match.end(), base + position)
+        value = match.end()
+        if not piece.startswith(raw, value):
+            raise Unreadable(f"duplicate key near byte {base + position}")
+        position = value + len(raw)
+        found[key] = Span(base + match.start(1) - 1, base + value, base + position)
     if piece[position:].strip() != b"}":
         raise Unreadable(f"duplicate key near byte {base + position}")
     return found
 
 
-def _spells(quoted: bytes, key: str) -> bool:
-    return quoted[1:-1] == key.encode() or (b"\\" in quoted and loads(quoted) == key)
+def names(data: bytes) -> KeysView[str]:
+    """The keys of an object, each once. Raises `Unreadable` for anything but an object."""
+    raws: dict[str, msgspec.Raw] = _read(_object, data)[0]
+    return raws.keys()
+
+
+def _spells(inside: bytes, key: str) -> bool:
+    """Whether this is that key, written with escapes."""
+    return b"\\" in inside and loads(b'"%b"' % inside) == key
 
 
 def elements(data: bytes, span: Span) -> list[Span]:
     """Spans of an array's elements. Raises `Unreadable` for anything but an array."""
     raws, piece = _read(_array, data[span.value : span.end])
+    base = span.value
     found: list[Span] = []
     position = piece.index(b"[") + 1
     for raw in raws:
-        start = _GAP.match(piece, position).end()  # type: ignore[union-attr]  # matches nothing, too
-        position = start + memoryview(raw).nbytes
-        found.append(Span(span.value + start, span.value + start, span.value + position))
+        start = position
+        while piece[start] in _GAP:
+            start += 1
+        position = start + len(raw)
+        found.append(Span(base + start, base + start, base + position))
     return found
 
 
@@ -163,7 +180,7 @@ def apply(data: bytes, edits: Iterable[Edit]) -> bytes:
     """The text with all edits made; no edits give back the very same object."""
     pieces: list[bytes] = []
     position = 0
-    for start, end, replacement in sorted(edits, key=lambda edit: (edit[0], edit[1])):
+    for start, end, replacement in sorted(edits, key=_WHERE):
         if start < position:
             raise ValueError(f"edits overlap at byte {start}")
         pieces += [data[position:start], replacement]

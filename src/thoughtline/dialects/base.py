@@ -7,7 +7,7 @@ to the client in its own tongue. Which thought goes where is not decided here bu
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -40,7 +40,7 @@ class Request(Struct, frozen=True, kw_only=True):
     anchors: tuple[Any, ...] = ()  # per turn: where its output stands in the body (private)
 
 
-class Placed(NamedTuple):
+class Placed(Struct, frozen=True, gc=False):
     """A thought in its place, under the key the target reads."""
 
     place: Place

@@ -25,6 +25,9 @@ MEMBERS = (
 )
 """Carriers that are members of the message itself, under their own names."""
 
+NAMES = frozenset(carrier.value for carrier in MEMBERS)
+"""Those names."""
+
 Said = Text | Thought | Call | Blob
 """What an assistant message is made of."""
 

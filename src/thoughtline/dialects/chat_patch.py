@@ -11,7 +11,7 @@ from typing import Any
 from thoughtline import splice
 from thoughtline.dialects import fields as top_level
 from thoughtline.dialects.base import Placed, Request, Revision
-from thoughtline.dialects.chat_message import MEMBERS, called, is_chunk, text_of
+from thoughtline.dialects.chat_message import MEMBERS, NAMES, called, is_chunk, text_of
 from thoughtline.dialects.inline import join, pieces, split
 from thoughtline.dialects.thoughts import same
 from thoughtline.parts import Carrier
@@ -26,26 +26,26 @@ def patch(
         return request.body
     body = request.body
     top = splice.members(body)
-    edits = top_level.edits(body, top, fields)
+    edits = top_level.edits(body, top, fields) if fields else []
     messages = splice.elements(body, top["messages"]) if revisions else []
     for revision in revisions:
         anchor = request.anchors[revision.turn]
         if anchor >= 0:
-            edits += _message(body, messages[anchor], revision.thoughts)
+            had = bool(request.turns[revision.turn].thoughts)
+            edits += _message(body, messages[anchor], revision.thoughts, had=had)
     return splice.apply(body, edits)
 
 
 def _traces(there: bytes) -> bool:
     """Whether there may be a thought of any kind in this text; an escape could hide its key."""
-    return any(there.find(trace) >= 0 for trace in _TRACES)
+    return (
+        b"reasoning" in there or b"think" in there or b"extra_content" in there or b"\\u" in there
+    )
 
 
-_TRACES = (b"reasoning", b"think", b"extra_content", b"\\u")
-
-
-def _message(body: bytes, span: Span, thoughts: Sequence[Placed]) -> list[Edit]:
-    beside = thoughts and all(placed.carrier in MEMBERS for placed in thoughts)
-    if beside and not _traces(_at(body, span)):
+def _message(body: bytes, span: Span, thoughts: Sequence[Placed], *, had: bool) -> list[Edit]:
+    """The edits of one message; `had`: there are thoughts in it."""
+    if not had and _beside(thoughts) and NAMES.isdisjoint(splice.names(_at(body, span))):
         return [_added(span, thoughts)]  # the usual case: nothing to look for
     has = splice.members(body, span)
     changes: dict[str, bytes | None] = dict.fromkeys(MEMBERS)
@@ -61,10 +61,18 @@ def _message(body: bytes, span: Span, thoughts: Sequence[Placed]) -> list[Edit]:
     return splice.revise(span, has, changes) + _calls(body, has.get("tool_calls"), thoughts)
 
 
+def _beside(thoughts: Sequence[Placed]) -> bool:
+    """Whether there are any, and all of them are members of the message."""
+    for placed in thoughts:
+        if placed.carrier not in MEMBERS:
+            return False
+    return bool(thoughts)
+
+
 def _added(span: Span, thoughts: Sequence[Placed]) -> Edit:
     """Thoughts as the last members of a message, which has others: at least its role."""
     members = {placed.carrier: placed.raw for placed in thoughts}
-    made = "".join(f',"{key.value}":{raw}' for key, raw in members.items())
+    made = "".join([f',"{key}":{raw}' for key, raw in members.items()])
     return (span.end - 1, span.end - 1, made.encode())
 
 

@@ -187,8 +187,9 @@ def _revised(output: Sequence[Part], placed: Sequence[Placed]) -> tuple[Part, ..
     """An output with thoughts at their places, as they are to be spelled there."""
     made: list[Part] = []
     waiting: dict[Place, list[Part]] = {}
-    for place, carrier, raw in placed:
-        waiting.setdefault(place, []).append(Thought(carrier=carrier, raw=raw))
+    for thought in placed:
+        back = Thought(carrier=thought.carrier, raw=thought.raw)
+        waiting.setdefault(thought.place, []).append(back)
     seen = dict.fromkeys(_KINDS.values(), 0)
     for part in output:
         kind = _KINDS[OUTLINE.get(type(part), "b")]
