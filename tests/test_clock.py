@@ -35,7 +35,12 @@ def test_the_system_clock():
     clock: Clock = SystemClock()
     assert clock.mono() <= clock.mono()
     assert clock.wall() > 1_700_000_000
-    assert len({clock.new_id() for _ in range(1000)}) == 1000
+    ids = [clock.new_id() for _ in range(1000)]
+    assert len({id[12:] for id in ids}) == 1000
+    assert {(len(id), uuid.UUID(id).version, uuid.UUID(id).variant) for id in ids} == {
+        (32, 7, uuid.RFC_4122)
+    }
+    assert int(ids[0][:12], 16) > 1_700_000_000_000
 
 
 def test_a_frozen_clock_stands_still_until_told():

@@ -59,6 +59,7 @@ class Capture:
         self.origin = origin
         self.wire = ""  # how the request went out, where there is more than one way
         self._path = path
+        self._begun = _begun(path, origin)
         self._restoration = restoration
         self._started = clock.wall()
         self._bodies: list[Body] = []
@@ -164,17 +165,6 @@ class Capture:
         before = [_nameless(p) for p in self._begun.output if not isinstance(p, Thought)]
         return replace(turn, output=(*before, *turn.output))
 
-    @property
-    def _begun(self) -> Turn | None:
-        """The turn that the request ends in the middle of, if it does.
-
-        A list of items may end in one of an output (a compacted history does), and what comes
-        back is echoed right behind it: one output of one turn.
-        """
-        last = self._path.turns[-1] if self._path.turns else None
-        lists = self.origin.dialect == "responses" and not self._path.previous
-        return last if lists and last is not None and last.output else None
-
     def _repeated(self) -> int:
         """How many rulings the log has already, with the turn before."""
         before, rulings = self._restoration.parent, self._restoration.rulings
@@ -183,7 +173,9 @@ class Capture:
 
     def _heard(self) -> tuple[Part, ...]:
         last = self._path.turns[-1] if self._path.turns else None
-        if last is None or (last.output and self._begun is None):
+        if last is None or not last.output:
+            return last.input if last else ()
+        if self._begun is None:
             return ()
         place = len(self._path.turns) - 1
         known = any(r.memory for r in self._restoration.rulings if r.turn == place)
@@ -191,6 +183,18 @@ class Capture:
 
     def _draft(self, body: Body, at: float) -> Draft:
         return draft(body, id=self.clock.new_id(), parent=self.turn, at=at)
+
+
+def _begun(path: Path, origin: Origin) -> Turn | None:
+    """The turn that the request ends in the middle of, if it does.
+
+    A list of items may end in one of an output (a compacted history does), and what comes
+    back is echoed right behind it: one output of one turn.
+    """
+    if origin.dialect != "responses" or path.previous or not path.turns:
+        return None
+    last = path.turns[-1]
+    return last if last.output else None
 
 
 def _nameless(part: Part) -> Part:

@@ -7,7 +7,7 @@ the proof that a thought of another turn does not belong here.
 The rooms above are `stores` (which file memories) and `replay` (which chooses among them).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -29,7 +29,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     outline: str = ""  # the shape of the output, see turns.outline
     thoughts: tuple[Thought, ...] = ()  # a store keeps these once, in the log's reasoning events
     calls: tuple[str, ...] = ()  # call ids as emitted: they break ties, they prove nothing
-    words: str = ""  # digest of the text beside the calls: breaks ties
+    words: str = ""  # digest of the text beside the calls, where there are any: breaks ties
     phases: tuple[str, ...] = ()  # what its texts were for, where the provider said so
     hints: tuple[str, ...] = ()  # digests of session ids the client sent along
     skipped: dict[str, str] = {}  # what the request went out without: chain key → why (sticky)
@@ -39,9 +39,17 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     names: tuple[bytes, ...] = ()  # look-up keys, strongest first
 
 
+CONTINUED = ("responses",)
+"""Dialects whose requests may name the response that they go on from."""
+
+
 def words(turn: Turn) -> str:
     """Digest of an output's text; empty when it has none."""
-    text = k.spoken("".join(p.text for p in turn.output if isinstance(p, Text)))
+    return _words([part for part in turn.output if isinstance(part, Text)])
+
+
+def _words(texts: Sequence[Text]) -> str:
+    text = k.spoken("".join([part.text for part in texts])) if texts else ""
     return k.seal(text) if text else ""
 
 
@@ -60,29 +68,40 @@ def remember(
 ) -> Memory:
     """The memory of a finished turn under all the names it may be asked for by."""
     names = [keys.chain, keys.near, keys.alone]
-    thoughts = turn.thoughts
+    thoughts: list[Thought] = []
+    texts: list[Text] = []
+    calls: list[str] = []
     for part in turn.output:
+        item = ""
         if isinstance(part, Thought):
+            thoughts.append(part)
             names += [k.sealed(seal) for seal in part.seals]
+            item = part.id
+        elif isinstance(part, Text):
+            texts.append(part)
+            item = part.id
+        elif isinstance(part, Call):
+            calls.append(part.id)
+            item = part.item
         elif isinstance(part, Blob) and part.sealed:
             names.append(k.sealed(part.digest))
-        item = part.item if isinstance(part, Call) else getattr(part, "id", "")
         if item:
             names.append(k.ref("item", item))
-    phases = tuple(part.phase for part in turn.output if isinstance(part, Text))
-    if turn.response:
+    phases = tuple([text.phase for text in texts])
+    origin = turn.target or Origin()
+    if turn.response and origin.dialect in CONTINUED:
         names.append(k.ref("response", turn.response))
     return Memory(
         session=turn.session,
         turn=turn.id,
         parent=turn.parent,
-        origin=turn.target or Origin(),
+        origin=origin,
         outcome=turn.outcome or Outcome.ABORTED,
         at=turn.ended,
         outline=outline(turn.output),
-        thoughts=thoughts,
-        calls=tuple(call.id for call in turn.calls),
-        words=words(turn),
+        thoughts=tuple(thoughts),
+        calls=tuple(calls),
+        words=_words(texts) if calls else "",
         phases=phases if any(phases) else (),
         hints=hints,
         skipped=skipped or {},

@@ -5,6 +5,7 @@ only what is new: `TurnStarted.repeated` says how many of the first rulings are 
 before. That they are is proven by a mark, which the memory of the turn before carries.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
@@ -54,11 +55,8 @@ def started(target: Origin, restoration: Restoration, repeated: int) -> TurnStar
     rulings = restoration.rulings
     if not repeated:
         return TurnStarted(target=target, replay=rulings)
-    tally = {action.value: restoration.count(action) for action in Action}
-    tally["missed"] = restoration.missed
-    return TurnStarted(
-        target=target,
-        replay=rulings[repeated:],
-        repeated=repeated,
-        tally={word: count for word, count in tally.items() if count},
-    )
+    counted = Counter([ruling.action for ruling in rulings])
+    tally = {action.value: counted[action] for action in Action if action in counted}
+    if missed := restoration.missed:
+        tally["missed"] = missed
+    return TurnStarted(target=target, replay=rulings[repeated:], repeated=repeated, tally=tally)
