@@ -98,29 +98,13 @@ def build(
         backlog=lambda: hot.backlog,
         memory=lambda: hot.remembered,
     )
-    kept = settings.store
-    in_memory = kept.record == "off" and store is None
-    sweep = Sweep(
-        hot,
-        retention=kept.retention,
-        clock=clock,
-        log=telemetry.log,
-        room=(kept.memory_entries, kept.memory_bytes) if in_memory else None,
-    )
-    catalogue = Catalogue(proxy.directory, proxy.door, models)
     rooms = Rooms(proxy=proxy, store=hot, telemetry=telemetry, clock=clock)
     more = pages(rooms) if pages else More()
-    described = openapi.document(more.paths, more.answers)
-    routes = [
-        *Status(proxy, hot, telemetry.metrics, catalogue, described).routes(),
-        *Admin(hot, telemetry, retention=kept.retention).routes(),
-        *more.routes,
-    ]
     return Gateway(
         proxy,
-        AdminOnly(_pages(routes), proxy.door),
+        AdminOnly(_pages(_routes(settings, rooms, more, models)), proxy.door),
         grace=settings.server.shutdown_grace,
-        beside=[sweep.run],
+        beside=[_sweep(settings, rooms, own=store is None).run],
         leave=more.leave,
         last=[telemetry.close],
     )
@@ -221,7 +205,32 @@ def _options(settings: Settings) -> Options:
     )
 
 
+def _sweep(settings: Settings, rooms: Rooms, *, own: bool) -> Sweep:
+    kept = settings.store
+    in_memory = own and kept.record == "off"
+    return Sweep(
+        rooms.store,
+        retention=kept.retention,
+        clock=rooms.clock,
+        log=rooms.telemetry.log,
+        room=(kept.memory_entries, kept.memory_bytes) if in_memory else None,
+    )
+
+
 # -- pages ---------------------------------------------------------------------------------------
+
+
+def _routes(
+    settings: Settings, rooms: Rooms, more: More, models: Sequence[str]
+) -> Sequence[BaseRoute]:
+    proxy, store, telemetry = rooms.proxy, rooms.store, rooms.telemetry
+    catalogue = Catalogue(proxy.directory, proxy.door, models)
+    described = openapi.document(more.paths, more.answers)
+    return [
+        *Status(proxy, store, telemetry.metrics, catalogue, described).routes(),
+        *Admin(store, telemetry, retention=settings.store.retention).routes(),
+        *more.routes,
+    ]
 
 
 def _pages(routes: Sequence[BaseRoute]) -> Starlette:

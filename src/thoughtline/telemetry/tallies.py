@@ -12,7 +12,6 @@ from thoughtline.matching import Rung
 from thoughtline.replay import Action, Restoration, Ruling
 
 MISSED = "missed"
-WORDS = ("restored", "replaced", "exact", "absent", MISSED, "placeholder", "dropped")
 _UNKNOWN = frozenset({"unknown", "ambiguous", "uncorroborated"})
 _UNWANTED = frozenset({"forbidden", "none", "had none"})
 _SENT = frozenset({Action.RESTORED, Action.REPLACED})
