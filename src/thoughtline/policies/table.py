@@ -1,311 +1,268 @@
 """The table. One row per contract; first match wins, so narrower model families come first."""
 
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from thoughtline.parts import Carrier
 from thoughtline.policies.rows import STRICT, Need, Policy, Scope
 
+# -- words that rows are written in --------------------------------------------------------------
+
+chat = partial(Policy, dialect="chat")
+responses = partial(Policy, dialect="responses")
+messages = partial(Policy, dialect="messages")
+gemini = partial(Policy, dialect="gemini")
+
+REQUIRED, SOFT, RECOMMENDED = Need.REQUIRED, Need.SOFT, Need.RECOMMENDED
+IGNORED, FORBIDDEN, NONE = Need.IGNORED, Need.FORBIDDEN, Need.NONE
+LOOP, CALLS, FIRST_CALL = Scope.LOOP, Scope.CALLS, Scope.FIRST_CALL
+
 RC, R, RD = Carrier.REASONING_CONTENT, Carrier.REASONING, Carrier.REASONING_DETAILS
 ITEM, BLOCK = Carrier.ITEM, Carrier.BLOCK
+ANY_TEXT = (RC, R, RD, Carrier.THINK, Carrier.CHUNK, Carrier.REASONING_TEXT)
+
 DISABLED = ("thinking", '{"type":"disabled"}')
 BYPASS = '"skip_thought_signature_validator"'
 EMPTY_BLOCK = '{"type":"thinking","thinking":"","signature":""}'
-BOUND = ("claude-fable-5-1*", "claude-opus-5-5*", "claude-sonnet-5-5*", "claude-haiku-5-5*")
+
+PROVIDER = frozenset({"provider"})
 ROUTED = frozenset({"provider", "model"})
 """Behind a router, another model is another provider: it may refuse even a plain thought."""
+
+BOUND = ("claude-fable-5-1*", "claude-opus-5-5*", "claude-sonnet-5-5*", "claude-haiku-5-5*")
 ALWAYS_ON = ("claude-fable-5*", "claude-mythos-5*", "claude-opus-5*", "claude-sonnet-5*")
 
-_ANY_TEXT = (RC, R, RD, Carrier.THINK, Carrier.CHUNK, Carrier.REASONING_TEXT)
+
+def _claude(name: str, before: str = "") -> tuple[Policy, ...]:
+    """Claude at one of its hosts; `before` is what may stand before a model's name there."""
+    row = partial(messages, name=name, scope=LOOP, reads=(BLOCK,))
+    bound, always_on = (tuple(before + model for model in models) for models in (BOUND, ALWAYS_ON))
+    docs = "platform.claude.com/docs/en/build-with-claude"
+    return (
+        row(models=bound, need=RECOMMENDED, prefix=True, source=f"{docs}/preserved-thinking"),
+        row(models=always_on, need=RECOMMENDED, source=f"{docs}/thinking-troubleshooting"),
+        row(
+            models=(before + "claude-*",),
+            need=REQUIRED,
+            off=DISABLED,
+            thinks=False,
+            source=f"{docs}/thinking; opencode#3077",
+        ),
+    )
+
+
+def _gemini(dialect: str, reads: tuple[Carrier, ...], lost: str) -> tuple[Policy, ...]:
+    """Gemini in one of its dialects: from 3 on, the first call must have its signature."""
+    source = "ai.google.dev/gemini-api/docs/thought-signatures; pydantic-ai#3881"
+    row = partial(
+        Policy, name="gemini", dialect=dialect, scope=FIRST_CALL, reads=reads, source=source
+    )
+    return (
+        row(models=("*gemini-2*", "*gemini-1*"), need=RECOMMENDED),
+        row(need=REQUIRED, lost=lost),
+    )
+
+
+# -- the rows ------------------------------------------------------------------------------------
 
 ROWS: tuple[Policy, ...] = (
     # -- OpenAI and those who speak Responses ----------------------------------------------------
-    Policy(
+    responses(
         name="openai",
-        dialect="responses",
-        need=Need.RECOMMENDED,
-        scope=Scope.LOOP,
+        need=RECOMMENDED,
+        scope=LOOP,
         reads=(ITEM,),
         stateless=True,
         remembers=True,
         source="developers.openai.com/api/docs/guides/reasoning; litellm#27702",
     ),
-    Policy(
-        name="openai",
-        dialect="chat",
-        need=Need.NONE,
-        source="developers.openai.com/api/docs/guides/reasoning",
-    ),
-    Policy(
+    chat(name="openai", need=NONE, source="developers.openai.com/api/docs/guides/reasoning"),
+    responses(
         name="codex",
-        dialect="responses",
-        need=Need.RECOMMENDED,
-        scope=Scope.LOOP,
+        need=RECOMMENDED,
+        scope=LOOP,
         reads=(ITEM,),
         stateless=True,
         source="codex#26173; sub2api#3038",
     ),
-    Policy(
+    responses(
         name="azure",
-        dialect="responses",
-        need=Need.RECOMMENDED,
-        scope=Scope.LOOP,
+        need=RECOMMENDED,
+        scope=LOOP,
         reads=(ITEM,),
         stateless=True,
         remembers=True,
         source="codex#3528; pi#5524; vercel/ai#12689; hermes-agent#63446",
     ),
-    Policy(name="azure", dialect="chat", need=Need.NONE, source="as openai"),
-    Policy(
+    chat(name="azure", need=NONE, source="as openai"),
+    responses(
         name="xai",
-        dialect="responses",
-        need=Need.RECOMMENDED,
+        need=RECOMMENDED,
         reads=(ITEM,),
         binds=STRICT - {"model"},
         stateless=True,
         remembers=True,
         source="docs.x.ai; sub2api#4535",
     ),
-    Policy(name="xai", dialect="chat", need=Need.NONE, source="docs.x.ai"),
+    chat(name="xai", need=NONE, source="docs.x.ai"),
     # -- Anthropic and those who host Claude -----------------------------------------------------
-    *(
-        Policy(
-            name=name,
-            dialect="messages",
-            models=models,
-            need=need,
-            scope=Scope.LOOP,
-            reads=(BLOCK,),
-            prefix=prefix,
-            off=off,
-            thinks=thinks,
-            source=source,
-        )
-        for name, pattern in (("anthropic", "{}"), ("bedrock", "*{}"))
-        for models, need, prefix, off, thinks, source in (
-            (
-                tuple(pattern.format(m) for m in BOUND),
-                Need.RECOMMENDED,
-                True,
-                None,
-                True,
-                "platform.claude.com/docs/en/build-with-claude/preserved-thinking",
-            ),
-            (
-                tuple(pattern.format(m) for m in ALWAYS_ON),
-                Need.RECOMMENDED,
-                False,
-                None,
-                True,
-                "platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting",
-            ),
-            (
-                tuple(pattern.format(m) for m in ("claude-*",)),
-                Need.REQUIRED,
-                False,
-                DISABLED,
-                False,
-                "platform.claude.com/docs/en/build-with-claude/thinking; opencode#3077",
-            ),
-        )
-    ),
-    Policy(
+    *_claude("anthropic"),
+    *_claude("bedrock", "*"),  # a region and a vendor stand before the name
+    messages(
         name="bedrock",
-        dialect="messages",
         models=("*nova*", "*minimax*"),
-        need=Need.FORBIDDEN,
+        need=FORBIDDEN,
         source="oh-my-pi#9086; bifrost#6942",
     ),
     # -- Google ----------------------------------------------------------------------------------
-    *(
-        Policy(
-            name="gemini",
-            dialect=dialect,
-            models=models,
-            need=need,
-            scope=Scope.FIRST_CALL,
-            reads=reads,
-            lost=lost if need is Need.REQUIRED else "",
-            source="ai.google.dev/gemini-api/docs/thought-signatures; pydantic-ai#3881",
-        )
-        for dialect, reads, lost in (
-            ("gemini", (Carrier.SIGNATURE, Carrier.PART), BYPASS),
-            (
-                "chat",
-                (Carrier.EXTRA_CONTENT,),
-                '{"google":{"thought_signature":' + BYPASS + "}}",
-            ),
-        )
-        for models, need in (
-            (("*gemini-2*", "*gemini-1*"), Need.RECOMMENDED),
-            (("*",), Need.REQUIRED),
-        )
-    ),
+    *_gemini("gemini", (Carrier.SIGNATURE, Carrier.PART), BYPASS),
+    *_gemini("chat", (Carrier.EXTRA_CONTENT,), f'{{"google":{{"thought_signature":{BYPASS}}}}}'),
     # -- DeepSeek: three endpoints, four contracts -----------------------------------------------
-    Policy(
+    chat(
         name="deepseek",
-        dialect="chat",
         models=("deepseek-r1*", "deepseek-reasoner-r1*"),
-        need=Need.FORBIDDEN,
-        reads=(),
+        need=FORBIDDEN,
         source="api-docs.deepseek.com (retired reasoning-model page)",
     ),
-    Policy(
+    chat(
         name="deepseek-r1",
-        dialect="chat",
-        need=Need.FORBIDDEN,
+        need=FORBIDDEN,
         source="api-docs.deepseek.com (retired reasoning-model page)",
     ),
-    Policy(
+    chat(
         name="deepseek",
-        dialect="chat",
         models=("deepseek-v3*",),
-        need=Need.REQUIRED,
-        scope=Scope.CALLS,
+        need=REQUIRED,
+        scope=CALLS,
         reads=(RC,),
         lost='""',
         off=DISABLED,
         source="continue#10193; api-docs.deepseek.com/guides/thinking_mode",
     ),
-    Policy(
+    chat(
         name="deepseek",
-        dialect="chat",
         models=("*flash*",),
-        need=Need.REQUIRED,
+        need=REQUIRED,
         with_tools=True,
-        beyond=Need.IGNORED,
+        beyond=IGNORED,
         reads=(RC,),
         lost='""',
         off=DISABLED,
         source="api-docs.deepseek.com/guides/thinking_mode#tool-calls",
     ),
-    Policy(
+    chat(
         name="deepseek",
-        dialect="chat",
-        need=Need.REQUIRED,
+        need=REQUIRED,
         with_tools=True,
-        beyond=Need.IGNORED,
+        beyond=IGNORED,
         reads=(RC,),
         lost='" "',
         off=DISABLED,
         source="api-docs.deepseek.com/guides/thinking_mode#tool-calls; hermes-agent#17341",
     ),
-    Policy(
+    messages(
         name="deepseek",
-        dialect="messages",
-        need=Need.REQUIRED,
-        scope=Scope.CALLS,
+        need=REQUIRED,
+        scope=CALLS,
         reads=(BLOCK,),
-        binds=frozenset({"provider"}),
+        binds=PROVIDER,
         lost=EMPTY_BLOCK,
         off=DISABLED,
         source="9router#2397; Reasonix#8902",
     ),
-    Policy(
+    responses(
         name="deepseek",
-        dialect="responses",
-        need=Need.REQUIRED,
+        need=REQUIRED,
         with_tools=True,
-        beyond=Need.IGNORED,
+        beyond=IGNORED,
         reads=(ITEM,),
-        binds=frozenset({"provider"}),
+        binds=PROVIDER,
         every_call=True,
         off=("reasoning", '{"effort":"none"}'),
         source="api-docs.deepseek.com/guides/responses_api; rikkahub#1690",
     ),
     # -- Moonshot --------------------------------------------------------------------------------
-    Policy(
+    chat(
         name="kimi",
-        dialect="chat",
         models=("*k2.7*", "*k3*", "*k2-thinking*"),
-        need=Need.REQUIRED,
-        scope=Scope.CALLS,
-        beyond=Need.SOFT,
+        need=REQUIRED,
+        scope=CALLS,
+        beyond=SOFT,
         reads=(RC,),
         lost='""',
         source="platform.moonshot.cn use-kimi-k2-thinking-model; deer-flow#3043",
     ),
-    Policy(
+    chat(
         name="kimi",
-        dialect="chat",
-        need=Need.REQUIRED,
-        scope=Scope.CALLS,
+        need=REQUIRED,
+        scope=CALLS,
         reads=(RC,),
         lost='""',
         off=DISABLED,
         source="kimi-agent-sdk#169; obsidian-yolo#243",
     ),
-    Policy(
+    messages(
         name="kimi",
-        dialect="messages",
-        need=Need.RECOMMENDED,
+        need=RECOMMENDED,
         reads=(BLOCK,),
-        binds=frozenset({"provider"}),
+        binds=PROVIDER,
         source="CLIProxyAPI kimi_validation.go",
     ),
     # -- other labs ------------------------------------------------------------------------------
-    Policy(
+    chat(
         name="mimo",
-        dialect="chat",
-        need=Need.REQUIRED,
-        scope=Scope.CALLS,
+        need=REQUIRED,
+        scope=CALLS,
         reads=(RC,),
         lost='""',
         off=DISABLED,
         source="platform.xiaomimimo.com passing-back-reasoning_content; forgecode#3347",
     ),
-    Policy(
+    chat(
         name="glm",
-        dialect="chat",
-        need=Need.SOFT,
-        scope=Scope.LOOP,
+        need=SOFT,
+        scope=LOOP,
         reads=(RC,),
         off=DISABLED,
         source="docs.z.ai/guides/capabilities/thinking-mode",
     ),
-    Policy(
+    chat(
         name="minimax",
-        dialect="chat",
-        need=Need.SOFT,
+        need=SOFT,
         reads=(Carrier.THINK, RD),
         source="platform.minimax.io text-openai-api",
     ),
-    Policy(
+    chat(
         name="qwen",
-        dialect="chat",
-        need=Need.RECOMMENDED,  # read only with preserve_thinking; otherwise accepted and ignored
+        need=RECOMMENDED,  # read only with preserve_thinking; otherwise accepted and ignored
         reads=(RC,),
         off=("enable_thinking", "false"),
         source="help.aliyun.com deep-thinking",
     ),
-    Policy(
+    chat(
         name="hunyuan",
-        dialect="chat",
-        need=Need.SOFT,
-        scope=Scope.LOOP,
+        need=SOFT,
+        scope=LOOP,
         reads=(RC,),
         source="cloud.tencent.com/document/product/1823/130930",
     ),
-    Policy(
+    chat(
         name="stepfun",
-        dialect="chat",
-        need=Need.RECOMMENDED,
+        need=RECOMMENDED,
         reads=(R,),
         source="platform.stepfun.com/docs/guide/reasoning",
     ),
-    Policy(
+    chat(
         name="mistral",
-        dialect="chat",
-        need=Need.RECOMMENDED,
+        need=RECOMMENDED,
         reads=(Carrier.CHUNK,),
         source="docs.mistral.ai/capabilities/reasoning",
     ),
     # -- routers and hosts -----------------------------------------------------------------------
-    Policy(
+    chat(
         name="openrouter",
-        dialect="chat",
         models=("deepseek/*",),
-        need=Need.REQUIRED,
+        need=REQUIRED,
         with_tools=True,
         reads=(RC, RD),
         copies=True,
@@ -313,126 +270,68 @@ ROWS: tuple[Policy, ...] = (
         plain=ROUTED,
         source="inspect_ai#4079; oh-my-pi#1445",
     ),
-    Policy(
+    chat(
         name="openrouter",
-        dialect="chat",
-        need=Need.SOFT,
+        need=SOFT,
         reads=(RD, R),
         plain=ROUTED,
         source="openrouter.ai/docs/use-cases/reasoning-tokens",
     ),
-    Policy(
-        name="groq",
-        dialect="chat",
-        need=Need.RECOMMENDED,
-        reads=(R,),
-        source="freellmapi#1070; Kai#265",
-    ),
-    Policy(
+    chat(name="groq", need=RECOMMENDED, reads=(R,), source="freellmapi#1070; Kai#265"),
+    chat(
         name="cerebras",
-        dialect="chat",
-        need=Need.RECOMMENDED,
+        need=RECOMMENDED,
         reads=(R,),
         source="inference-docs.cerebras.ai; qwen-code#11045",
     ),
-    Policy(
-        name="fireworks",
-        dialect="chat",
-        need=Need.RECOMMENDED,
-        reads=(RC,),
-        source="docs.fireworks.ai/guides/reasoning",
+    chat(
+        name="fireworks", need=RECOMMENDED, reads=(RC,), source="docs.fireworks.ai/guides/reasoning"
     ),
-    Policy(
-        name="together",
-        dialect="chat",
-        need=Need.RECOMMENDED,
-        reads=(RC, R),
-        source="docs.together.ai",
-    ),
-    Policy(
+    chat(name="together", need=RECOMMENDED, reads=(RC, R), source="docs.together.ai"),
+    chat(
         name="siliconflow",
-        dialect="chat",
         models=("*kimi*",),
-        need=Need.REQUIRED,
-        scope=Scope.CALLS,
+        need=REQUIRED,
+        scope=CALLS,
         reads=(RC,),
         lost='""',
         source="QwenPaw#433",
     ),
-    Policy(
-        name="siliconflow",
-        dialect="chat",
-        need=Need.RECOMMENDED,
-        reads=(RC,),
-        source="QwenPaw#433",
-    ),
+    chat(name="siliconflow", need=RECOMMENDED, reads=(RC,), source="QwenPaw#433"),
     # -- engines ---------------------------------------------------------------------------------
-    Policy(
+    chat(
         name="vllm",
-        dialect="chat",
-        need=Need.RECOMMENDED,
+        need=RECOMMENDED,
         reads=(R, RC),
         copies=True,
         source="vllm#27752, #38488, #42664",
     ),
-    Policy(
-        name="sglang",
-        dialect="chat",
-        need=Need.RECOMMENDED,
-        reads=(RC,),
-        source="docs.sglang.io",
-    ),
-    Policy(
-        name="llamacpp",
-        dialect="chat",
-        need=Need.RECOMMENDED,
-        reads=(RC,),
-        source="llama.cpp#18994",
-    ),
-    Policy(
-        name="ollama",
-        dialect="chat",
-        need=Need.RECOMMENDED,
-        reads=(R,),
-        source="ollama#18536",
-    ),
-    Policy(
+    chat(name="sglang", need=RECOMMENDED, reads=(RC,), source="docs.sglang.io"),
+    chat(name="llamacpp", need=RECOMMENDED, reads=(RC,), source="llama.cpp#18994"),
+    chat(name="ollama", need=RECOMMENDED, reads=(R,), source="ollama#18536"),
+    chat(
         name="lmstudio",
-        dialect="chat",
-        need=Need.RECOMMENDED,
+        need=RECOMMENDED,
         reads=(Carrier.THINK, RC, R),
         source="lmstudio-bug-tracker#1569",
     ),
-    Policy(
+    chat(
         name="copilot",
-        dialect="chat",
-        need=Need.RECOMMENDED,
+        need=RECOMMENDED,
         reads=(Carrier.REASONING_TEXT, Carrier.REASONING_OPAQUE),
         source="opencode#8900; vscode-copilot-chat#2178",
     ),
-    Policy(name="copilot", dialect="responses", need=Need.RECOMMENDED, reads=(ITEM,)),
-    Policy(name="copilot", dialect="messages", need=Need.RECOMMENDED, reads=(BLOCK,)),
+    responses(name="copilot", need=RECOMMENDED, reads=(ITEM,)),
+    messages(name="copilot", need=RECOMMENDED, reads=(BLOCK,)),
     # -- everybody else: send back what came, under the key it came, and demand nothing ----------
-    Policy(
+    chat(
         name="generic",
-        dialect="chat",
-        need=Need.RECOMMENDED,
-        reads=(
-            *_ANY_TEXT,
-            *(
-                Carrier.EXTRA_CONTENT,
-                Carrier.REASONING_OPAQUE,
-            ),
-        ),
+        need=RECOMMENDED,
+        reads=(*ANY_TEXT, Carrier.EXTRA_CONTENT, Carrier.REASONING_OPAQUE),
     ),
-    Policy(name="generic", dialect="responses", need=Need.RECOMMENDED, reads=(ITEM,)),
-    Policy(name="generic", dialect="messages", need=Need.RECOMMENDED, reads=(BLOCK,)),
-    Policy(
-        name="generic",
-        dialect="gemini",
-        need=Need.RECOMMENDED,
-        reads=(Carrier.SIGNATURE, Carrier.PART),
-    ),
+    responses(name="generic", need=RECOMMENDED, reads=(ITEM,)),
+    messages(name="generic", need=RECOMMENDED, reads=(BLOCK,)),
+    gemini(name="generic", need=RECOMMENDED, reads=(Carrier.SIGNATURE, Carrier.PART)),
 )
 
 
