@@ -132,11 +132,17 @@ def _input(message: Any, role: Any) -> list[Part]:
     return [blob("unknown", message)]
 
 
+_SWITCH = ("thinking", "enable_thinking", "think")
+_SWITCHES = frozenset({*_SWITCH, "chat_template_kwargs", "reasoning", "reasoning_effort"})
+
+
 def _thinking(document: dict[str, Any]) -> bool | None:
     """Whether the client switched thinking on or off, in any of the spellings in use."""
+    if _SWITCHES.isdisjoint(document):
+        return None
     template = document.get("chat_template_kwargs")
     for holder in (document, template if isinstance(template, dict) else {}):
-        for key in ("thinking", "enable_thinking", "think"):
+        for key in _SWITCH:
             switch = holder.get(key)
             if isinstance(switch, bool):
                 return switch

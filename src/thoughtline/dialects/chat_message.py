@@ -8,12 +8,14 @@ JSON texts of the thoughts in a body, for whoever has to keep them to the byte.
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from thoughtline import splice
 from thoughtline.dialects.content import blob
 from thoughtline.dialects.inline import inner, pieces
 from thoughtline.dialects.thoughts import thought
 from thoughtline.errors import Unreadable
-from thoughtline.parts import Blob, Call, Carrier, Text, Thought
+from thoughtline.parts import Blob, Call, Carrier, Origin, Text, Thought, Timing
 from thoughtline.splice import Span
 
 MEMBERS = (
@@ -25,8 +27,8 @@ MEMBERS = (
 )
 """Carriers that are members of the message itself, under their own names."""
 
-NAMES = frozenset(carrier.value for carrier in MEMBERS)
-"""Those names."""
+NAMES = {carrier.value: carrier for carrier in MEMBERS}
+"""The same by their names: a plain string is looked up faster."""
 
 Said = Text | Thought | Call | Blob
 """What an assistant message is made of."""
@@ -35,46 +37,71 @@ Raws = Mapping[tuple[Carrier, int], str]
 """JSON texts of thoughts: by carrier, and by position where it may stand more than once."""
 
 
-def output(message: dict[str, Any], raws: Raws | None = None) -> list[Said]:
-    """The parts of a message. With `raws`, thoughts have these texts instead of a new spelling."""
-    raws = raws or {}
+class Making(Struct, frozen=True):
+    """How the thoughts of a message were made; nothing is known of those that a client echoes."""
+
+    origin: Origin | None = None
+    timing: Timing | None = None
+    raws: Raws = {}  # to be kept instead of a new spelling
+
+    def thought(self, carrier: Carrier, value: Any, index: int = 0) -> Thought:
+        """One of them."""
+        raw = self.raws.get((carrier, index)) if self.raws else None
+        return thought(carrier, value, raw, origin=self.origin, timing=self.timing)
+
+
+ECHOED = Making()
+
+
+def output(message: Mapping[str, Any], making: Making = ECHOED) -> list[Said]:
+    """The parts of a message."""
     parts: list[Said] = []
-    for carrier in MEMBERS:
-        value = message.get(carrier)
-        if value is not None:
-            parts.append(thought(carrier, value, raws.get((carrier, 0))))
-    parts += _content(message.get("content"), raws)
+    if not NAMES.keys().isdisjoint(message):
+        for name, carrier in NAMES.items():
+            value = message.get(name)
+            if value is not None:
+                parts.append(making.thought(carrier, value))
+    parts += _content(message.get("content"), making)
     calls = message.get("tool_calls")
     for index, call in enumerate(calls if isinstance(calls, list) else ()):
-        parts += _call(call, raws.get((Carrier.EXTRA_CONTENT, index)))
+        parts += _call(call, index, making)
     if isinstance(legacy := message.get("function_call"), dict):
-        parts += _call({"function": legacy}, None)
+        parts += _call({"function": legacy}, 0, making)
     return parts
 
 
-def _content(content: Any, raws: Raws) -> list[Said]:
-    if content is None or isinstance(content, str):
-        return spoken(content or "")
+def _content(content: Any, making: Making) -> list[Said]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return _spoken(content, making)
     if not isinstance(content, list):
         return [blob("unknown", content)]
     parts: list[Said] = []
     for index, element in enumerate(content):
         if (text := text_of(element)) is not None:
-            parts += spoken(text)
+            parts += _spoken(text, making)
         elif is_chunk(element):
-            parts.append(thought(Carrier.CHUNK, element, raws.get((Carrier.CHUNK, index))))
+            parts.append(making.thought(Carrier.CHUNK, element, index))
         else:
             kind = element.get("type") if isinstance(element, dict) else None
             parts.append(blob(str(kind or "unknown"), element))
     return parts
 
 
-def spoken(text: str) -> list[Said]:
+def _spoken(text: str, making: Making) -> list[Said]:
     """A text, and the thoughts in front of it and between its words if there are any."""
     parts: list[Said] = []
     for inline, said in pieces(text):
         if inline:
-            parts.append(thought(Carrier.THINK, inline, text=inner(inline)))
+            made = thought(
+                Carrier.THINK,
+                inline,
+                text=inner(inline),
+                origin=making.origin,
+                timing=making.timing,
+            )
+            parts.append(made)
         if said:
             parts.append(Text(text=said))
     return parts
@@ -108,13 +135,15 @@ def called(call: Any) -> tuple[str, str] | None:
     return name if isinstance(name, str) else "", arguments
 
 
-def _call(call: Any, raw: str | None) -> list[Said]:
+def _call(call: Any, index: int, making: Making) -> list[Said]:
     found = called(call)
     if found is None:
         return [blob("unknown", call)]
     id, extra = call.get("id"), call.get("extra_content")
     made = Call(name=found[0], arguments=found[1], id=id if isinstance(id, str) else "")
-    return [thought(Carrier.EXTRA_CONTENT, extra, raw), made] if extra is not None else [made]
+    if extra is None:
+        return [made]
+    return [making.thought(Carrier.EXTRA_CONTENT, extra, index), made]
 
 
 def exact(body: bytes, message: Span) -> Raws:

@@ -45,7 +45,7 @@ def _traces(there: bytes) -> bool:
 
 def _message(body: bytes, span: Span, thoughts: Sequence[Placed], *, had: bool) -> list[Edit]:
     """The edits of one message; `had`: there are thoughts in it."""
-    if not had and _beside(thoughts) and NAMES.isdisjoint(splice.names(_at(body, span))):
+    if not had and _beside(thoughts) and NAMES.keys().isdisjoint(splice.names(_at(body, span))):
         return [_added(span, thoughts)]  # the usual case: nothing to look for
     has = splice.members(body, span)
     changes: dict[str, bytes | None] = dict.fromkeys(MEMBERS)

@@ -6,6 +6,7 @@ from thoughtline import keys
 from thoughtline.parts import Blob, Part, Text
 
 _NOISE = frozenset({"cache_control", "type", "id", "detail"})
+_HINTED = frozenset({"prompt_cache_key", "session_id", "metadata", "client_metadata"})
 _DATA = ("url", "data", "file_id", "file_data", "image_url", "fileUri")
 
 
@@ -69,6 +70,8 @@ def _data(value: Any) -> Any:
 
 def hints(document: dict[str, Any]) -> tuple[str, ...]:
     """Session ids that clients leave in a body. They break ties and prove nothing."""
+    if _HINTED.isdisjoint(document):
+        return ()
     found = [document.get("prompt_cache_key"), document.get("session_id")]
     for holder in (document.get("metadata"), document.get("client_metadata")):
         if isinstance(holder, dict):
@@ -81,5 +84,7 @@ def hints(document: dict[str, Any]) -> tuple[str, ...]:
 def group(document: dict[str, Any]) -> str:
     """The one of the hints that many conversations may share: what a provider's cache goes by."""
     key = document.get("prompt_cache_key")
+    if not key:
+        return ""
     others = hints({**document, "prompt_cache_key": None})
     return key if isinstance(key, str) and key not in others else ""

@@ -24,6 +24,8 @@ def join(value: Any) -> Any:
 
 def mend(value: Any) -> Any:
     """The same, and halves that are alone replaced by U+FFFD."""
+    if type(value) is str and value.isascii():
+        return value  # the usual case
     return _each(value, "replace")
 
 

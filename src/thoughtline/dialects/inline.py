@@ -26,6 +26,9 @@ def split(text: str) -> tuple[str, str]:
 
 def _behind(text: str, start: int) -> int:
     """Where the thoughts that begin here end, with the whitespace after them."""
+    first = text[start : start + 1]
+    if first != "<" and not first.isspace():
+        return start  # the usual case
     end = start
     while match := _OPENING.match(text, end):
         close = text.find(CLOSE, match.end())

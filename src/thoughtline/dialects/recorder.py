@@ -44,19 +44,20 @@ class Stopwatch:
 class Recorder:
     """State shared by the readers of all dialects."""
 
+    done = False
+    model = ""
+    response = ""
+    usage: Usage | None = None
+    outcome: Outcome | None = None
+    reason = ""
+    _ended = False
+
     def __init__(self, *, clock: Clock, origin: Origin, sent: int) -> None:
-        self.done = False
         self.now = sent
         self.clock = clock
         self.origin = origin
         self.sent = sent
-        self.model = ""
-        self.response = ""
-        self.usage: Usage | None = None
-        self.outcome: Outcome | None = None
-        self.reason = ""
         self.watches: list[Stopwatch] = []  # of all thoughts so far
-        self._ended = False
 
     def tick(self) -> int:
         """Read the clock, once per feed."""

@@ -68,13 +68,18 @@ def thought(
     timing: Timing | None = None,
 ) -> Thought:
     """A thought from a carrier's decoded value and, where it is at hand, its exact JSON text."""
-    id = value.get("id") if isinstance(value, dict) else None
     readable = carrier not in (Carrier.REASONING_OPAQUE, Carrier.SIGNATURE, Carrier.EXTRA_CONTENT)
+    if raw is None:
+        raw = splice.dumps(value).decode()
+    if readable and type(value) is str:  # the usual case: nothing is inside
+        text = value if text is None else text
+        return Thought(carrier=carrier, raw=raw, text=text, origin=origin, timing=timing)
+    id = value.get("id") if isinstance(value, dict) else None
     if text is None:
         text = "\n\n".join(t for t in _texts(value) if t) if readable else ""
     return Thought(
         carrier=carrier,
-        raw=raw if raw is not None else splice.dumps(value).decode(),
+        raw=raw,
         text=text,
         id=id if isinstance(id, str) else "",
         seals=seals(carrier, value),
