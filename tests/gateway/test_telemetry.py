@@ -17,7 +17,7 @@ from thoughtline.settings import Log, Upstream
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.telemetry import Counts, Metrics, Telemetry, Traces, adopt, open_log
 from thoughtline.telemetry.observer import duration, scrub
-from thoughtline.telemetry.tallies import by_word, tally
+from thoughtline.telemetry.tallies import by_word, runs, tally
 from thoughtline.telemetry.traces import NAMES
 from thoughtline.testing import FrozenClock
 
@@ -222,7 +222,7 @@ RULINGS = (
 
 
 def test_tallies():
-    assert by_word(tally(RULINGS)) == {
+    assert by_word(tally(runs(RULINGS))) == {
         "restored": 2,
         "replaced": 2,
         "exact": 1,
@@ -231,15 +231,15 @@ def test_tallies():
         "placeholder": 2,
         "dropped": 2,
     }
-    assert tally(RULINGS)["restored", "near"] == 1
-    assert sum(tally(RULINGS).values()) == len(RULINGS)
+    assert tally(runs(RULINGS))["restored", "near"] == 1
+    assert sum(tally(runs(RULINGS)).values()) == len(RULINGS)
 
 
 def test_counts():
     counts = Counts()
     assert counts.rate == "0.0%"
     restoration = Restoration(rulings=RULINGS)
-    counts.add(restoration)
+    counts.add(runs(restoration.rulings))
     assert counts == Counts(hits=5, misses=2, replays=3)
     assert counts.misses == restoration.missed
     assert counts.rate == "42.9%"
@@ -329,7 +329,7 @@ async def test_healing_is_counted():
 
 def test_metrics_do_not_share_a_registry():
     one, two = Metrics(), Metrics()
-    one.requests["a", "chat", "200", "completed"].inc()
+    one.requests["a", "chat", "200", "completed"] += 1
     assert b"a" in one.page()[0]
     assert b'upstream="a"' not in two.page()[0]
 

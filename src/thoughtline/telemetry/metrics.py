@@ -1,21 +1,22 @@
 """Prometheus metrics, in a registry of their own.
 
-Children are bound once per combination of labels and then only counted: no label is formatted on
-the hot path. Labels are names from the settings, enums and statuses, so that no client can make
+On the hot path something is only added up: names, labels and buckets are put together when
+somebody scrapes. Labels are names from the settings, enums and statuses, so that no client can make
 up new series. With several workers every series says which one it is from, because a scrape
 reaches only one of them.
 """
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from itertools import accumulate, chain
+from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 import thoughtline
-
-T = TypeVar("T", Counter, Histogram)
 
 ADDED = (
     *(0.00005, 0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005),
@@ -27,17 +28,53 @@ COMMIT = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0
 THINKING = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200)
 
 
-class Children(dict[tuple[str, ...], T], Generic[T]):
-    """Children of a metric by their labels, made when first asked for."""
+class Sums(Counter[tuple[str, ...]]):
+    """A counter's sums by their labels: `sums[labels] += 1`."""
 
-    def __init__(self, parent: T) -> None:
+    def __init__(self, name: str, about: str, labels: Sequence[str]) -> None:
         super().__init__()
-        self._parent: T = parent
+        self._about = (name, about, labels)
 
-    def __missing__(self, labels: tuple[str, ...]) -> T:
-        child: T = self._parent.labels(*labels)
-        self[labels] = child
-        return child
+    def collect(self) -> Iterator[Metric]:
+        """As Prometheus knows them."""
+        name, about, labels = self._about
+        family = CounterMetricFamily(name, about, labels=labels)
+        for values, amount in list(self.items()):
+            family.add_metric(values, amount)
+        yield family
+
+
+class Spread:
+    """A histogram: how many values fell into each bucket, and what they sum up to."""
+
+    def __init__(self, name: str, about: str, buckets: Sequence[float], label: str = "") -> None:
+        self._about = (name, about, [label] if label else [])
+        self._buckets = buckets
+        self._counts: dict[str, list[int]] = {}
+        self._sums: dict[str, float] = {}
+        if not label:
+            self._begin("")
+
+    def _begin(self, label: str) -> list[int]:
+        self._sums[label] = 0.0
+        return self._counts.setdefault(label, [0] * (len(self._buckets) + 1))
+
+    def observe(self, value: float, label: str = "") -> None:
+        """Count one."""
+        counts = self._counts.get(label) or self._begin(label)
+        counts[bisect_left(self._buckets, value)] += 1
+        self._sums[label] += value
+
+    def collect(self) -> Iterator[Metric]:
+        """As Prometheus knows it: each bucket holds those before it, too."""
+        name, about, labels = self._about
+        family = HistogramMetricFamily(name, about, labels=labels)
+        ends = [*map(repr, map(float, self._buckets)), "+Inf"]
+        for label, counts in list(self._counts.items()):
+            summed = [float(count) for count in accumulate(counts)]
+            buckets = list(zip(ends, summed, strict=True))
+            family.add_metric([label] if labels else [], buckets, self._sums[label])
+        yield family
 
 
 class Metrics:
@@ -46,15 +83,17 @@ class Metrics:
     def __init__(self, *, worker: str = "") -> None:
         self.registry = CollectorRegistry()
         self._worker = worker
+        self._added_up: list[Sums | Spread] = []
 
-        def counter(name: str, about: str, *labels: str) -> Children[Counter]:
-            made = Counter(f"thoughtline_{name}", about, labels, registry=self.registry)
-            return Children(made)
+        def counter(name: str, about: str, *labels: str) -> Sums:
+            made = Sums(f"thoughtline_{name}", about, labels)
+            self._added_up.append(made)
+            return made
 
-        def histogram(name: str, about: str, buckets: Sequence[float], *labels: str) -> Histogram:
-            return Histogram(
-                f"thoughtline_{name}", about, labels, buckets=buckets, registry=self.registry
-            )
+        def histogram(name: str, about: str, buckets: Sequence[float], label: str = "") -> Spread:
+            made = Spread(f"thoughtline_{name}", about, buckets, label)
+            self._added_up.append(made)
+            return made
 
         self.requests = counter(
             "requests", "Requests that ended.", "upstream", "dialect", "status", "outcome"
@@ -89,8 +128,8 @@ class Metrics:
         self.commit = histogram(
             "commit_seconds", "How long the store took to commit a turn.", COMMIT
         )
-        self.thinking = Children(
-            histogram("thought_seconds", "How long models thought.", THINKING, "provider")
+        self.thinking = histogram(
+            "thought_seconds", "How long models thought.", THINKING, "provider"
         )
         self._gauge("info", "This version; always 1.", lambda: 1.0, version=thoughtline.__version__)
 
@@ -117,13 +156,12 @@ class Metrics:
     # -- showing ---------------------------------------------------------------------------------
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, without the times at which their series were made."""
+        """All metrics."""
         extra = {"worker": self._worker} if self._worker else {}
-        for metric in self.registry.collect():
+        own = chain.from_iterable(one.collect() for one in self._added_up)
+        for metric in chain(own, self.registry.collect()):
             metric.samples = [
-                sample._replace(labels=sample.labels | extra)
-                for sample in metric.samples
-                if not sample.name.endswith("_created")
+                sample._replace(labels=sample.labels | extra) for sample in metric.samples
             ]
             yield metric
 

@@ -18,7 +18,7 @@ from thoughtline.parts import Thought
 from thoughtline.stores.base import Batch
 from thoughtline.telemetry.logs import Log, open_log
 from thoughtline.telemetry.metrics import Metrics
-from thoughtline.telemetry.tallies import Counts, by_word, tally
+from thoughtline.telemetry.tallies import Counts, by_word, runs, tally
 from thoughtline.telemetry.traces import Traces
 from thoughtline.wires.answers import Sent
 
@@ -51,19 +51,18 @@ class Telemetry:
         """It was decided which thoughts go back; the request leaves now."""
         metrics = self.metrics
         metrics.added.observe((self._clock.mono() - exchange.received) / 1e9)
-        restoration = exchange.restoration
-        if restoration.rulings:
-            self.counts.add(restoration)
+        if found := runs(exchange.restoration.rulings):
+            self.counts.add(found)
             provider = exchange.target.origin.provider
-            for (word, rung), count in tally(restoration.rulings).items():
-                metrics.outputs[provider, word, rung].inc(count)
+            for (word, rung), count in tally(found).items():
+                metrics.outputs[provider, word, rung] += count
         if exchange.gap:
             self.log.warning("gap", **_place(exchange), why=scrub(exchange.gap))
 
     def healed(self, exchange: Exchange, remedy: str, *, changed: bool) -> None:
         """A refusal was understood; `changed`: the body could be changed and goes out again."""
         provider = exchange.target.origin.provider
-        self.metrics.healed[provider, str(remedy), "yes" if changed else "no"].inc()
+        self.metrics.healed[provider, str(remedy), "yes" if changed else "no"] += 1
         self.log.info("healed", **_place(exchange), remedy=str(remedy), changed=changed)
 
     def ended(self, exchange: Exchange, status: int, reason: str) -> None:
@@ -71,15 +70,15 @@ class Telemetry:
         end = exchange.capture.ended if status in (200, _LEFT) else None
         outcome = end.outcome.value if end else _outcome(status)
         origin = exchange.target.origin
-        self.metrics.requests[exchange.target.name, origin.dialect, str(status), outcome].inc()
+        self.metrics.requests[exchange.target.name, origin.dialect, str(status), outcome] += 1
         thoughts = exchange.capture.thoughts
         for thought in thoughts:
             if (seconds := duration(thought)) is not None:
-                self.metrics.thinking[origin.provider,].observe(seconds)
+                self.metrics.thinking.observe(seconds, origin.provider)
         if end is not None and end.usage is not None:
             for kind in ("input", "output", "reasoning", "cached"):
                 if (amount := getattr(end.usage, kind)) is not None:
-                    self.metrics.tokens[origin.provider, kind].inc(amount)
+                    self.metrics.tokens[origin.provider, kind] += amount
         if self._told:
             facts: dict[str, Any] = {"status": status, "outcome": outcome}
             if reason:  # in our words: what a provider says may quote what it was sent
@@ -100,7 +99,7 @@ class Telemetry:
             **_ids(exchange),
             **_place(exchange),
             "stream": exchange.request.stream,
-            **by_word(tally(exchange.restoration.rulings)),
+            **by_word(tally(runs(exchange.restoration.rulings))),
             "thoughts": len(thoughts),
             **({"thought_seconds": round(sum(known), 3)} if known else {}),
             **_usage(end),
@@ -128,14 +127,14 @@ class Telemetry:
 
     def passed(self, upstream: str, dialect: str, status: int) -> None:
         """A request without a history went through untouched."""
-        self.metrics.requests[upstream, dialect, str(status), "passed"].inc()
+        self.metrics.requests[upstream, dialect, str(status), "passed"] += 1
         self.log.info(
             "request", upstream=upstream, dialect=dialect, status=status, outcome="passed"
         )
 
     def refused(self, upstream: str, dialect: str, status: int, code: str) -> None:
         """We answered ourselves: `upstream` only where it is one of ours."""
-        self.metrics.requests[upstream, dialect, str(status), "refused"].inc()
+        self.metrics.requests[upstream, dialect, str(status), "refused"] += 1
         log = self.log.warning if status >= 500 else self.log.info
         log(
             "request",
@@ -149,21 +148,21 @@ class Telemetry:
     def sent(self, upstream: str, sent: Sent) -> None:
         """A request of a WebSocket's client went out: whole or continued, and what that cost."""
         metrics, reason = self.metrics, str(sent.plan.reason)
-        metrics.wire_requests[upstream, sent.transport, reason].inc()
-        metrics.wire_bytes[upstream, "sent"].inc(sent.size)
-        metrics.wire_bytes[upstream, "spared"].inc(max(0, sent.whole - sent.size))
+        metrics.wire_requests[upstream, sent.transport, reason] += 1
+        metrics.wire_bytes[upstream, "sent"] += sent.size
+        metrics.wire_bytes[upstream, "spared"] += max(0, sent.whole - sent.size)
 
     # -- the store -------------------------------------------------------------------------------
 
     def lost(self, exchange: Exchange, error: Exception) -> None:
         """A turn was not written: it waits, or the store will never take it."""
         fate = "postponed" if isinstance(error, Unavailable) else "lost"
-        self.metrics.unwritten[fate,].inc()
+        self.metrics.unwritten[fate,] += 1
         self.log.warning("unwritten", **_ids(exchange), fate=fate, why=scrub(str(error)))
 
     def dropped(self, batch: Batch, why: str) -> None:
         """A turn that waited for the store will not be written any more."""
-        self.metrics.unwritten["lost",].inc()
+        self.metrics.unwritten["lost",] += 1
         self.log.error("unwritten", session=batch.session, fate="lost", why=scrub(why))
 
     def committed(self, seconds: float) -> None:

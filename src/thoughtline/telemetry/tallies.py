@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from thoughtline.matching import Rung
-from thoughtline.replay import Action, Restoration, Ruling
+from thoughtline.replay import Action, Ruling
 
 MISSED = "missed"
 _UNKNOWN = frozenset({"unknown", "ambiguous", "uncorroborated"})
@@ -18,13 +18,16 @@ _SENT = frozenset({Action.RESTORED, Action.REPLACED})
 _LACKING = frozenset({Action.ABSENT, Action.PLACEHOLDER})
 _LOOKED_UP = _SENT | {Action.DROPPED, Action.PLACEHOLDER}
 
+Run = tuple[Ruling, int]
+"""One of neighbours that were ruled alike, and how many they are."""
+
 Tallies = dict[tuple[str, str], int]
 """(word, rung) → how many outputs."""
 
 
-def runs(rulings: Iterable[Ruling]) -> list[tuple[Ruling, int]]:
+def runs(rulings: Iterable[Ruling]) -> list[Run]:
     """Neighbours that were ruled alike, counted: a long history is mostly one such run."""
-    found: list[tuple[Ruling, int]] = []
+    found: list[Run] = []
     first: Ruling | None = None
     count = 0
     for ruling in rulings:
@@ -50,10 +53,10 @@ def missed(ruling: Ruling) -> bool:
     return ruling.rung is Rung.NONE and ruling.action in _LACKING and ruling.reason in _UNKNOWN
 
 
-def tally(rulings: Iterable[Ruling]) -> Tallies:
+def tally(runs: Iterable[Run]) -> Tallies:
     """How many outputs came to what, on which rung."""
     sums: Tallies = {}
-    for ruling, count in runs(rulings):
+    for ruling, count in runs:
         unfound = ruling.action is Action.ABSENT and missed(ruling)
         key = (MISSED if unfound else ruling.action.value, ruling.rung.value)
         sums[key] = sums.get(key, 0) + count
@@ -75,9 +78,9 @@ class Counts(Struct):
     misses: int = 0  # outputs that lacked their thought, and whose turn was not
     replays: int = 0  # hits whose thought went back
 
-    def add(self, restoration: Restoration) -> None:
+    def add(self, runs: Iterable[Run]) -> None:
         """Count one request's outputs too. An exact echo needed no look-up and is none."""
-        for ruling, count in runs(restoration.rulings):
+        for ruling, count in runs:
             if missed(ruling):
                 self.misses += count
             elif ruling.memory and ruling.reason not in _UNWANTED and ruling.action in _LOOKED_UP:
