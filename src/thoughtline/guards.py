@@ -57,7 +57,7 @@ def sendable(
     kept: list[tuple[Thought, Place]] = []
     reasons: list[str] = []
     bare = not memory.outline.strip("t")
-    where = places(memory.outline)
+    where = _where(memory, turn)
     halves = [t for t in memory.thoughts if t.seals and t.carrier in _WITH_A_HALF]
     for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):
         sealed = bool(thought.seals or (halves and thought.carrier in STRINGS))
@@ -79,6 +79,22 @@ def sendable(
     if kept and not placed:
         reasons.append("unreadable there")
     return placed, reasons
+
+
+def _where(memory: Memory, turn: Turn) -> Sequence[Place]:
+    """The places of a memory's thoughts in a client's echo of it.
+
+    Blocks that began the output begin the echo, also where the client put words in front of a
+    call: the API that has them wants them first.
+    """
+    where = places(memory.outline)
+    if not memory.thoughts or memory.thoughts[0].carrier is not Carrier.BLOCK:
+        return where
+    shape = outline(turn.output).lstrip("t")
+    if not shape or shape[0] == memory.outline.lstrip("t")[:1]:
+        return where
+    leading = len(memory.outline) - len(memory.outline.lstrip("t"))
+    return (*places("t" + shape[0])[:1] * leading, *where[leading:])
 
 
 def _moved(thought: Thought, prefix: str) -> bool:

@@ -203,6 +203,23 @@ async def test_a_schema_that_knows_no_such_key_gets_none():
     assert "reasoning_content" not in rooms.wire.bodies[1]["messages"][1]
 
 
+async def test_a_key_with_nothing_in_it_costs_no_thought():
+    """What a client says with `null` is refused there, and what the model thought is not."""
+    rooms = with_sim("mistral", "mistral")
+    model = rooms.wire.sim.models()[0]
+    history = [ASKED]
+    for _ in range(4):
+        reply = await post(rooms, history, model)
+        assert reply.status == 200, reply.body
+        message = reply.json["choices"][0]["message"]
+        calls = message.get("tool_calls") or ()
+        results = [{**TOLD, "tool_call_id": call["id"]} for call in calls]
+        history = [*history, {**message, "reasoning_content": None}, *(results or [ASKED])]
+    assert statuses(rooms) == [200, 422, 200, 200, 200]
+    assert "missing=0" in audit(rooms)
+    assert await lessons(rooms) == [{"bare": True}]
+
+
 async def test_drop_reasoning_for_good():
     rooms = with_sim("deepseek-r1")
     echoed = [ASKED, {"role": "assistant", "content": "Hello.", "reasoning_content": "hm"}, ASKED]

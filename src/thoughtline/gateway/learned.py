@@ -52,6 +52,7 @@ class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True):
     nameless: bool | None = None  # sealed items go without ids
     summaries: bool | None = None  # reasoning items have a summary, if only an empty one
     nine: bool | None = None  # tool call ids have nine characters
+    bare: bool | None = None  # a key that is not known there may not even hold null
     all_turns: bool | None = None  # `reasoning.context` must be said
     unstored: bool | None = None  # `store` must be false
     unsealed: bool | None = None  # it cannot be asked for encrypted content

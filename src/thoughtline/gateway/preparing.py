@@ -218,7 +218,7 @@ def changes(request: Request, dialect: str, policy: Policy, lesson: Lesson) -> t
     wanted: list[tuple[bool | None, Rewrite]] = []
     match dialect:
         case "chat":
-            wanted = [(lesson.nine, rewrites.nine_characters)]
+            wanted = [(lesson.nine, rewrites.nine_characters), (lesson.bare, rewrites.bared)]
         case "responses":
             wanted = [
                 (lesson.nameless, rewrites.nameless),

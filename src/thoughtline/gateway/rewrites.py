@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 from thoughtline import splice
+from thoughtline.dialects.chat_message import MEMBERS
 from thoughtline.dialects.responses_items import ARGUMENTS, Side, kind, side
 from thoughtline.splice import Edit, Span
 
@@ -32,6 +33,16 @@ def without(body: bytes, gone: Callable[[int, Any], bool]) -> bytes:
     found = listed(body, "input")
     cut = [span for index, (span, item) in enumerate(found) if gone(index, item)]
     return splice.apply(body, splice.cut(cut, [span for span, _ in found]))
+
+
+def bared(body: bytes) -> bytes:
+    """A Chat body whose messages do not name a key for thoughts and then say `null`."""
+    edits: list[Edit] = []
+    for span, message in listed(body, "messages") if b"null" in body else ():
+        if isinstance(message, dict):
+            gone = {str(key): None for key in MEMBERS if message.get(key, "") is None}
+            edits += splice.revise(span, splice.members(body, span), gone) if gone else []
+    return splice.apply(body, edits) if edits else body
 
 
 # -- tool call ids -------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from thoughtline.dialects.thoughts import STRINGS
+from thoughtline.gateway import rewrites
 from thoughtline.gateway.cases import Case, Change
 from thoughtline.gateway.learned import Lesson
+from thoughtline.gateway.treatments.parameters import rewriting
 from thoughtline.parts import Carrier
 from thoughtline.policies import Need, Scope
 from thoughtline.policies.table import DISABLED
@@ -65,7 +67,12 @@ def _thinking(case: Case, change: Change) -> Change:
 
 
 def rename(case: Case) -> Iterator[Change]:
-    """Send it as `reasoning`; where that is not known either, or no key is, not at all."""
+    """Send it as `reasoning`; where that is not known either, or no key is, not at all.
+
+    A client's key with `null` in it is no thought: it goes alone, before any thought has to.
+    """
+    if case.exchange.dialect.name == "chat":
+        yield rewriting(case, rewrites.bared, Lesson(bare=True))
     only = (Carrier.REASONING,)
     strict = "extra_forbidden" in case.text  # a schema that knows no such key by any name
     if case.policy.reads != only and not strict:

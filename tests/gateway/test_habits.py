@@ -1,0 +1,88 @@
+"""Clients of the Messages API with habits: whatever they make of a history, blocks stand where they stood."""
+
+import json
+
+import pytest
+
+from rooms import audit, statuses, with_sim
+from thoughtline.testing import simulator
+
+TOOLS = [
+    {"name": name, "description": "d", "input_schema": {"type": "object", "properties": {}}}
+    for name in ("read_file", "run", "search")
+]
+THINKING = {
+    "claude": {"type": "enabled", "budget_tokens": 2000},
+    "claude-bound": {"type": "adaptive"},
+}
+FILLER = {"type": "text", "text": "[System: Empty message content sanitised to satisfy protocol]"}
+THOUGHTS = ("thinking", "redacted_thinking")
+
+
+def stripped(blocks):
+    return [block for block in blocks if block["type"] not in THOUGHTS]
+
+
+def filled(blocks):
+    """LiteLLM: words before a call that had none."""
+    at = next((n for n, block in enumerate(blocks) if block["type"] == "tool_use"), None)
+    said = any(block["type"] == "text" for block in blocks)
+    return blocks if at is None or said else [*blocks[:at], FILLER, *blocks[at:]]
+
+
+def stripped_and_filled(blocks):
+    return filled(stripped(blocks))
+
+
+def trimmed(blocks):
+    """qwen-code: the text of a thought trimmed, its signature kept, sealed blocks dropped."""
+    return [
+        {**block, "thinking": block["thinking"].strip()} if block["type"] == "thinking" else block
+        for block in blocks
+        if block["type"] != "redacted_thinking"
+    ]
+
+
+def unsealed(blocks):
+    """kimi-code: a sealed block as an empty thought with the seal for a signature."""
+    return [
+        {"type": "thinking", "thinking": "", "signature": block["data"]}
+        if block["type"] == "redacted_thinking"
+        else block
+        for block in blocks
+    ]
+
+
+def blanked(blocks):
+    """Claude Code 2.1.15x: the text is gone, its signature is not."""
+    return [{**b, "thinking": ""} if b["type"] == "thinking" else b for b in blocks]
+
+
+def unsigned(blocks):
+    """Those whose own model of a message has no place for a signature."""
+    return [{k: v for k, v in block.items() if k != "signature"} for block in blocks]
+
+
+HABITS = [stripped, filled, stripped_and_filled, trimmed, unsealed, blanked, unsigned]
+
+
+@pytest.mark.parametrize("habit", HABITS)
+@pytest.mark.parametrize("name", ["claude", "claude-bound", "deepseek-anthropic"])
+async def test_nothing_is_refused_and_nothing_is_lost(name, habit):
+    rooms = with_sim(name, "deepseek" if name.startswith("deepseek") else "anthropic")
+    asked = {"model": simulator(name).models()[0], "max_tokens": 4000, "tools": TOOLS}
+    asked |= {"thinking": THINKING[name]} if name in THINKING else {}
+    history = [{"role": "user", "content": "Question 0"}]
+    for n in range(8):
+        reply = await rooms.post("/v1/messages", {**asked, "messages": history})
+        assert reply.status == 200, reply.body
+        blocks = json.loads(reply.body)["content"]
+        used = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        results = [{"type": "tool_result", "tool_use_id": id, "content": "ok"} for id in used]
+        history = [
+            *history,
+            {"role": "assistant", "content": habit(blocks)},
+            {"role": "user", "content": results or f"Question {n + 1}"},
+        ]
+    assert statuses(rooms) == [200] * 8
+    assert "altered=0; missing=0; misplaced=0; foreign=0" in audit(rooms)
