@@ -182,6 +182,16 @@ def test_every_room_is_on_the_map():
     assert rooms - on_the_map == set()
 
 
+def test_the_simulators_contract_names_every_room():
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    [layers] = [c["layers"] for c in linter["contracts"] if c["type"] == "layers"]
+    rooms = {room for layer in layers for room in layer.split(" | ")}
+    *_, simulators = linter["contracts"]
+    assert simulators["source_modules"] == ["thoughtline.testing"]
+    forbidden = {name.removeprefix("thoughtline.") for name in simulators["forbidden_modules"]}
+    assert rooms - forbidden == {"errors", "clock"}
+
+
 def names(requirements):
     return {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
 
