@@ -58,9 +58,9 @@ def sendable(
     reasons: list[str] = []
     bare = not memory.outline.strip("t")
     where = _where(memory, turn)
-    halves = [t for t in memory.thoughts if t.seals and t.carrier in _WITH_A_HALF]
+    halved = len(memory.thoughts) > 1 and _halved(memory.thoughts)
     for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):
-        sealed = bool(thought.seals or (halves and thought.carrier in STRINGS))
+        sealed = bool(thought.seals) or (halved and thought.carrier in STRINGS)
         if memory.outcome is not Outcome.COMPLETED:
             reasons.append(f"turn {memory.outcome.value}")
         elif position in memory.quarantined:
@@ -95,6 +95,11 @@ def _where(memory: Memory, turn: Turn) -> Sequence[Place]:
         return where
     leading = len(memory.outline) - len(memory.outline.lstrip("t"))
     return (*places("t" + shape[0])[:1] * leading, *where[leading:])
+
+
+def _halved(thoughts: Sequence[Thought]) -> bool:
+    """Whether one is the sealed half of something that is also said in plain words."""
+    return any(t.seals and t.carrier in _WITH_A_HALF for t in thoughts)
 
 
 def _moved(thought: Thought, prefix: str) -> bool:

@@ -104,7 +104,10 @@ def _without(text: str) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half an emoji
+        return text.encode("utf-8", "surrogatepass")
 
 
 def _join(tag: bytes, pieces: Iterable[bytes]) -> bytes:
@@ -120,12 +123,10 @@ def visible(parts: Sequence[Part], *, heard: bool = False) -> bytes:
 
     Of an input (`heard`) the text counts as it is; an output's may have a thought in front.
     """
-    if len(parts) == 1 and type(parts[0]) is Text:  # the usual case, spelled out
-        said = parts[0].text
-        alone = _bytes(trimmed(said) if heard else spoken(said))
-        return b"v%d:%b1:|" % (len(alone), alone)
+    if len(parts) == 1 and type(parts[0]) is Text:
+        return _words(parts[0].text, heard=heard)
     calls: list[bytes] = []
-    results: dict[bytes, None] = {}  # each one once: some clients repeat them on resume
+    results: list[bytes] = []
     blobs: list[bytes] = []
     texts: list[str] = []
     for part in parts:
@@ -135,13 +136,24 @@ def visible(parts: Sequence[Part], *, heard: bool = False) -> bytes:
         elif kind is Call:
             calls += [_bytes(part.name), arguments(part.arguments)]  # type: ignore[union-attr]
         elif kind is Result:
-            results[_bytes(trimmed(part.content))] = None  # type: ignore[union-attr]
+            results.append(_bytes(trimmed(part.content)))  # type: ignore[union-attr]
         elif kind is Blob:
             blobs.append(_bytes(part.digest))  # type: ignore[union-attr]
     if calls:
         return _join(b"c", calls)
     text = "".join(texts)
-    return _join(b"v", [_bytes(trimmed(text) if heard else spoken(text)), *results, b"|", *blobs])
+    if not results and not blobs:
+        return _words(text, heard=heard)
+    if len(results) > 1:
+        results = list(dict.fromkeys(results))  # some clients repeat them on resume
+    said = _bytes(trimmed(text) if heard else spoken(text))
+    return _join(b"v", [said, *results, b"|", *blobs])
+
+
+def _words(text: str, *, heard: bool) -> bytes:
+    """The usual case, spelled out."""
+    said = _bytes(trimmed(text) if heard else spoken(text))
+    return b"v%d:%b1:|" % (len(said), said)
 
 
 _fresh = blake2b(digest_size=SIZE).copy  # in half the time that making one takes

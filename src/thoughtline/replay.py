@@ -77,7 +77,7 @@ class Restoration(Struct, frozen=True, kw_only=True):
 
     def count(self, action: Action) -> int:
         """How many outputs were ruled so."""
-        return sum(ruling.action is action for ruling in self.rulings)
+        return len([ruling for ruling in self.rulings if ruling.action is action])
 
     @property
     def missed(self) -> int:

@@ -120,16 +120,18 @@ def _spells(inside: bytes, key: str) -> bool:
 
 def elements(data: bytes, span: Span) -> list[Span]:
     """Spans of an array's elements. Raises `Unreadable` for anything but an array."""
-    raws, piece = _read(_array, data[span.value : span.end])
-    base = span.value
+    try:
+        raws = _array(memoryview(data)[span.value : span.end])  # not copied: it may be all of it
+    except _UNREADABLE:
+        raws = _read(_array, data[span.value : span.end])[0]
     found: list[Span] = []
-    position = piece.index(b"[") + 1
+    position = data.index(b"[", span.value) + 1
     for raw in raws:
         start = position
-        while piece[start] in _GAP:
+        while data[start] in _GAP:
             start += 1
         position = start + len(raw)
-        found.append(Span(base + start, base + start, base + position))
+        found.append(Span(start, start, position))
     return found
 
 

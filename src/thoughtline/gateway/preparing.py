@@ -226,7 +226,7 @@ def changes(request: Request, dialect: str, policy: Policy, lesson: Lesson) -> t
             ]
         case "messages":
             wanted = [(_may_be_switched_off(request, policy), rewrites.unclearing)]
-    return tuple(rewrite for asked, rewrite in wanted if asked)
+    return tuple([rewrite for asked, rewrite in wanted if asked])
 
 
 def _may_be_switched_off(request: Request, policy: Policy) -> bool:
