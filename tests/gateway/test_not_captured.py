@@ -1,5 +1,6 @@
 """Answers that cannot be kept: the client gets all of them, memory stays bounded, the log says why."""
 
+import asyncio
 import gzip
 import json
 import tracemalloc
@@ -154,6 +155,35 @@ async def test_a_fault_of_ours_costs_no_client_its_answer(at, stream, monkeypatc
     assert "a fault of ours, KeyError at test_not_captured.py" in " ".join(told)
     assert "somebody" not in " ".join(told)
     assert faulty.at == at
+
+
+class Stalling(Answer):
+    """Says half of it, and then nothing more."""
+
+    def __init__(self, *said):
+        super().__init__(*said)
+        self.said = asyncio.Event()
+
+    async def chunks(self):
+        yield self.body
+        self.said.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("finish", [False, True])
+async def test_a_stream_whose_time_is_over_is_logged_as_far_as_it_came(finish):
+    """What the server does when the time to finish is up, or at a second Ctrl-C."""
+    half = b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
+    answer = Stalling(200, half, STREAM)
+    rooms = Rooms(EndlessWire(answer), finish_on_disconnect=finish)
+    asking = asyncio.ensure_future(rooms.post("/v1/chat/completions", {**ASKED, "stream": True}))
+    await answer.said.wait()
+    asking.cancel()
+    assert (await asking).body == half
+    (ended,) = await rooms.facts("turn_ended")
+    assert (str(ended.outcome), ended.reason) == ("aborted", "the gateway was stopped")
+    (kept,) = await rooms.facts("reasoning")
+    assert kept.thought.raw == '"hm"'
 
 
 async def test_a_fault_before_the_answer_is_an_answer_in_shape(monkeypatch):

@@ -57,6 +57,31 @@ async def fragile():
     return Fragile()
 
 
+async def found(store, name):
+    return [memory.turn for memory in (await store.find("t", [name])).get(name, ())]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("how", ["find", "append"])
+async def test_what_a_store_lost_while_it_was_down_is_still_found(fragile, how, shared):
+    """As a file that is removed: the store is back, and empty."""
+    hot = HotStore(fragile, retry=0.001, shared=shared)
+    await hot.append(turn("s", "one", tenant="t", names=(A,)))
+    fragile.down = True
+    if how == "find":
+        assert await found(hot, A) == ["one"]
+    with contextlib.suppress(Unavailable):
+        await hot.append(turn("s", "two", tenant="t", names=(B,)))
+    hot.store = empty = Fragile()
+    while hot.trouble:
+        await asyncio.sleep(0.001)
+    assert empty.written == ["two"]
+    assert await found(hot, B) == ["two"]
+    assert await found(hot, A) == ([] if shared else ["one"])
+    await hot.purge(tenant="t")
+    assert await found(hot, A) == []
+
+
 async def test_what_is_known_is_not_asked_again(fragile):
     hot = HotStore(fragile)
     await hot.append(turn("s", "t1", names=(A,)))

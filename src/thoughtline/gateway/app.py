@@ -73,7 +73,10 @@ class Gateway:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
-            message = await receive()
+            try:
+                message = await receive()
+            except asyncio.CancelledError:  # a second Ctrl-C: nobody waits for anything any more
+                return
             if message["type"] == "lifespan.startup":
                 self.open()
                 await send({"type": "lifespan.startup.complete"})

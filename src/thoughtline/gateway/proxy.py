@@ -40,6 +40,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 ERROR_LIMIT = 1 << 20
+STOPPED = "the gateway was stopped"
 
 
 class Observer(Protocol):
@@ -278,7 +279,11 @@ class _Walk:
         if options.strict or self._asked("strict"):
             insist(exchange)
         self.proxy.observer.replayed(exchange)
-        await self._watched(exchange, self._dispatch(exchange, body, upstream))
+        try:
+            await self._watched(exchange, self._dispatch(exchange, body, upstream))
+        except asyncio.CancelledError:  # its time is over: the server cuts the client off
+            await self.proxy.write(exchange, STOPPED)
+            self.proxy.observer.ended(exchange, 499, STOPPED)
 
     # -- door, reading room ----------------------------------------------------------------------
 

@@ -4,8 +4,9 @@ A name is answered from memory only when everything filed under it is known: hal
 hide that two conversations look alike. So whole answers are kept, also empty ones, and what this
 process writes is added to them; oldest out first, hits promoted. What is not committed yet is found
 all the same. When the store is down, memory is all there is: requests flow, writes wait in a
-backlog and are tried again, and `trouble` says so. With several processes on one store (`shared`),
-answers of others may be missing here, so every look-up asks the store.
+backlog and are tried again, and `trouble` says so. What it had may be gone when it is back (a file
+that was removed), so what we wrote lately is then found here as well. With several processes on
+one store (`shared`), answers of others may be missing here, so every look-up asks the store.
 """
 
 import asyncio
@@ -80,6 +81,7 @@ class HotStore(Through):
         self._fresh: dict[Key, list[Memory]] = {}  # written by us, not committed yet
         # Written by us, for when the store does not answer: kept cheaply, searched hardly ever.
         self._spare: deque[tuple[str, Memory]] = deque(maxlen=min(entries, SPARE))
+        self._rescued: dict[Key, list[Memory]] = {}  # of those, filed when the store failed
         self._finding = 0
         self._epoch = 0
         self._dirty: set[Key] = set()  # written while a look-up was under way
@@ -105,9 +107,9 @@ class HotStore(Through):
                 found[name] = known
         if missing:
             found.update(await self._ask(tenant, missing))
-        if self._fresh:
-            for name in names:
-                if new := self._fresh.get((tenant, name)):
+        for more in (self._rescued, self._fresh):
+            for name in names if more else ():
+                if new := more.get((tenant, name)):
                     found[name] = _merged(new, found.get(name, ()))
         self.counts.hits += len(found)
         self.counts.misses += len(names) - len(found)
@@ -121,7 +123,7 @@ class HotStore(Through):
             if stale := [name for name in names if (tenant, name) in self._dirty]:
                 answer.update(await self._asked(tenant, stale))
         except StoreError as error:
-            self.trouble = str(error)
+            self._troubled(str(error))
             if not self._known and not self._fresh and not self._spare:
                 raise
             return self._own(tenant, set(names))
@@ -151,6 +153,16 @@ class HotStore(Through):
             raise Unavailable(f"the store did not answer within {self._patience:g} s") from None
         self._hasty = 0.0
         return answer
+
+    def _troubled(self, why: str) -> None:
+        """The store failed: file what we wrote lately, for it may have lost that."""
+        began, self.trouble = not self.trouble, why
+        if not began or self._shared:  # others may have it forgotten without our knowing
+            return
+        self._rescued.clear()
+        for tenant, memory in self._spare:
+            for name in memory.names:
+                self._rescued.setdefault((tenant, name), []).append(memory)
 
     def _own(self, tenant: str, names: set[bytes]) -> dict[bytes, list[Memory]]:
         """What this process wrote lately under these names, the last first."""
@@ -222,7 +234,7 @@ class HotStore(Through):
                     self._fresh.pop(key, None)
 
     def _postpone(self, batch: Batch, trouble: str) -> None:
-        self.trouble = trouble
+        self._troubled(trouble)
         if len(self._backlog) >= self._most:
             self._give_up(self._backlog.pop(0), f"too many turns wait for the store: {trouble}")
         self._backlog.append(batch)
@@ -274,6 +286,7 @@ class HotStore(Through):
         """Forget all answers; what is not committed stays findable."""
         self._known.clear()
         self._spare.clear()  # a purge or a refusal counts here, too
+        self._rescued.clear()
         self._epoch += 1  # answers that are on their way are not kept either
 
     async def purge(
@@ -289,7 +302,7 @@ class HotStore(Through):
                 lambda batch: session in {None, batch.session} and tenant in {None, batch.tenant}
             )
         gone = await super().purge(session=session, tenant=tenant, untouched_since=untouched_since)
-        if gone:  # a sweep that found nothing leaves memory as it is
+        if gone or untouched_since is None:  # a sweep that found nothing leaves memory as it is
             self.clear()
         return gone
 
