@@ -22,6 +22,7 @@ import msgspec
 from thoughtline.testing.sims.faults import HEADER as FAULT_HEADER
 from thoughtline.testing.sims.faults import Fault, Pace
 from thoughtline.testing.sims.ledger import Audit, Carried, Echo, Emission, Ledger
+from thoughtline.testing.sims.problems import Problem
 from thoughtline.testing.sims.records import Exchange, Record, Usage
 from thoughtline.testing.sims.script import default_script
 from thoughtline.testing.sims.seals import Style, seal, unseal
@@ -134,20 +135,16 @@ class Simulator(ABC):
         """Answer a request whose credential is good. Must not raise, whatever the body is."""
 
     @abstractmethod
-    def error(
-        self,
-        status: int,
-        message: str,
-        *,
-        kind: str | None = None,
-        code: str | int | None = None,
-        param: str | None = None,
-    ) -> Reply:
-        """A failure in the provider's shape; None means what it usually says for the status."""
+    def refuse(self, problem: Problem) -> Reply:
+        """A failure in the provider's shape; None in it: what it usually says for the status."""
 
     @abstractmethod
     def models(self) -> tuple[str, ...]:
         """The models it lists."""
+
+    def error(self, status: int, message: str) -> Reply:
+        """A failure of which no more is known than this."""
+        return self.refuse(Problem(status, message))
 
     def connect(self, request: Request) -> Socket | Reply:
         """Accept a WebSocket, or answer the upgrade with a plain reply."""

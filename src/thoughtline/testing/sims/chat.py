@@ -32,7 +32,8 @@ from thoughtline.testing.sims.chat_carriers import Carrier, Talk
 from thoughtline.testing.sims.chat_checks import Case
 from thoughtline.testing.sims.chat_errors import Refusal
 from thoughtline.testing.sims.chat_rows import ROWS, Row
-from thoughtline.testing.sims.chat_view import Message, Problem, View, calls_of, read
+from thoughtline.testing.sims.chat_view import Flaw, Message, View, calls_of, read
+from thoughtline.testing.sims.problems import Problem
 from thoughtline.testing.sims.seals import Style
 
 READS_HEADER = "x-sim-reads"
@@ -53,19 +54,11 @@ class ChatSimulator(Simulator):
     def models(self) -> tuple[str, ...]:
         return self.row.models
 
-    def error(
-        self,
-        status: int,
-        message: str,
-        *,
-        kind: str | None = None,
-        code: str | int | None = None,
-        param: str | None = None,
-    ) -> Reply:
-        text = self.row.unauthorized if status == 401 else message
-        return self.refuse(Refusal(status, text, kind, code, param))
+    def refuse(self, problem: Problem) -> Reply:
+        text = self.row.unauthorized if problem.status == 401 else problem.message
+        return self.reject(Refusal(problem.status, text))
 
-    def refuse(self, refusal: Refusal, *, prefix: bytes = b"") -> Reply:
+    def reject(self, refusal: Refusal, *, prefix: bytes = b"") -> Reply:
         """Answer with an error in the row's shape."""
         body = self.row.shape(refusal)
         reply = json_reply(refusal.status, body, escaped=self.escaped)
@@ -93,14 +86,14 @@ class ChatSimulator(Simulator):
     def complete(self, exchange: Exchange) -> Reply:
         """One exchange: read, judge, answer."""
         view = read(exchange.request.body, self.row.roles)
-        if isinstance(view, Problem):
-            return self.refuse(self.row.complain(view))
+        if isinstance(view, Flaw):
+            return self.reject(self.row.complain(view))
         self.enter(exchange, view.first_user_text, self.echoes(view))
         genuine = functools.partial(self.genuine, exchange)
         case = Case(view, self.row.thinks(view), genuine, self.ledger.siblings)
         for check in self.row.checks:
             if refusal := check(case):
-                return self.refuse(refusal, prefix=self.row.error_prefix if view.stream else b"")
+                return self.reject(refusal, prefix=self.row.error_prefix if view.stream else b"")
         return self.speak(exchange, view, thinking=case.thinking)
 
     def echoes(self, view: View) -> list[Echo]:

@@ -1,6 +1,6 @@
 """How each Chat Completions provider says no: the wording of type errors and the shape of bodies.
 
-A `Refusal` is what went wrong; a `Complaint` words a `Problem` of the request's shape as a refusal;
+A `Refusal` is what went wrong; a `Complaint` words a `Flaw` of the request's shape as a refusal;
 a `Shape` turns a refusal into the JSON that the provider answers with. Rows of `chat_rows` choose
 one of each.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from thoughtline.testing.sims.chat_view import Problem
+from thoughtline.testing.sims.chat_view import Flaw
 from thoughtline.testing.sims.values import encode
 
 
@@ -25,7 +25,7 @@ class Refusal(NamedTuple):
     param: str | None = None
 
 
-Complaint: TypeAlias = Callable[[Problem], Refusal]
+Complaint: TypeAlias = Callable[[Flaw], Refusal]
 Shape: TypeAlias = Callable[[Refusal], Any]
 
 _KINDS = {
@@ -47,12 +47,12 @@ def kind_of(refusal: Refusal) -> str:
 # Complaints
 
 
-def _dotted(problem: Problem) -> str:
-    return ".".join(map(str, problem.path))
+def _dotted(flaw: Flaw) -> str:
+    return ".".join(map(str, flaw.path))
 
 
-def _indexed(problem: Problem) -> str:
-    text = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in problem.path)
+def _indexed(flaw: Flaw) -> str:
+    text = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in flaw.path)
     return text.removeprefix(".")
 
 
@@ -62,64 +62,64 @@ def _named(value: Any) -> str:
     return names.get(type(value), "something else")
 
 
-def openai_complaint(problem: Problem) -> Refusal:
+def openai_complaint(flaw: Flaw) -> Refusal:
     """As api.openai.com words it, and most who imitate it."""
-    path = _indexed(problem)
-    if problem.kind == "json":
+    path = _indexed(flaw)
+    if flaw.kind == "json":
         text = "We could not parse the JSON body of your request. The API expects a JSON payload."
         return Refusal(400, text)
-    if problem.kind == "missing":
+    if flaw.kind == "missing":
         text = f"Missing required parameter: '{path}'."
         return Refusal(400, text, code="missing_required_parameter", param=path)
-    if problem.kind == "role":
-        text = f"Invalid value: '{problem.got}'. Supported values are: {problem.expected}."
+    if flaw.kind == "role":
+        text = f"Invalid value: '{flaw.got}'. Supported values are: {flaw.expected}."
         return Refusal(400, text, code="invalid_value", param=path)
-    text = f"Invalid type for '{path}': expected {problem.expected}, but got {_named(problem.got)}"
+    text = f"Invalid type for '{path}': expected {flaw.expected}, but got {_named(flaw.got)}"
     return Refusal(400, f"{text} instead.", code="invalid_type", param=path)
 
 
-def serde_complaint(problem: Problem) -> Refusal:
+def serde_complaint(flaw: Flaw) -> Refusal:
     """As a Rust server words it: DeepSeek (cc-switch#3330, forgecode#2008, deepseek4j#41)."""
-    where = f"at line 1 column {problem.size}"
-    if problem.kind == "json":
-        return Refusal(400, f"Failed to parse the request body as JSON: {problem.expected}")
-    if problem.kind == "missing":
-        owner = _indexed(problem._replace(path=problem.path[:-1]))
-        said = f"{owner + ': ' if owner else ''}missing field `{problem.path[-1]}`"
-    elif problem.kind == "role":
-        roles = problem.expected.replace("'", "`")
-        said = f"{_indexed(problem)}: unknown variant `{problem.got}`, expected one of {roles}"
+    where = f"at line 1 column {flaw.size}"
+    if flaw.kind == "json":
+        return Refusal(400, f"Failed to parse the request body as JSON: {flaw.expected}")
+    if flaw.kind == "missing":
+        owner = _indexed(flaw._replace(path=flaw.path[:-1]))
+        said = f"{owner + ': ' if owner else ''}missing field `{flaw.path[-1]}`"
+    elif flaw.kind == "role":
+        roles = flaw.expected.replace("'", "`")
+        said = f"{_indexed(flaw)}: unknown variant `{flaw.got}`, expected one of {roles}"
     else:
         kinds = {list: "sequence", dict: "map", type(None): "null", bool: "boolean"}
         kinds |= {str: "string", int: "integer", float: "floating point"}
-        got = kinds.get(type(problem.got), "unknown")
-        said = f"{_indexed(problem)}: invalid type: {got}, expected {problem.expected}"
+        got = kinds.get(type(flaw.got), "unknown")
+        said = f"{_indexed(flaw)}: invalid type: {got}, expected {flaw.expected}"
     return Refusal(400, f"Failed to deserialize the JSON body into the target type: {said} {where}")
 
 
-def joi_complaint(problem: Problem) -> Refusal:
+def joi_complaint(flaw: Flaw) -> Refusal:
     """As Groq and Cerebras word it: the path with dots, then the broken rule."""
-    if problem.kind == "json":
-        return Refusal(400, f"invalid JSON: {problem.expected}", code="wrong_api_format")
+    if flaw.kind == "json":
+        return Refusal(400, f"invalid JSON: {flaw.expected}", code="wrong_api_format")
     said = {
         "missing": "property is missing",
-        "role": f"discriminator property 'role' has invalid value, expected {problem.expected}",
-    }.get(problem.kind, f"value must be {problem.expected}")
-    return Refusal(400, f"'{_dotted(problem)}' : {said}", code="wrong_api_format")
+        "role": f"discriminator property 'role' has invalid value, expected {flaw.expected}",
+    }.get(flaw.kind, f"value must be {flaw.expected}")
+    return Refusal(400, f"'{_dotted(flaw)}' : {said}", code="wrong_api_format")
 
 
-def pydantic_complaint(problem: Problem) -> Refusal:
+def pydantic_complaint(flaw: Flaw) -> Refusal:
     """As pydantic words it: a list of details, status 422 (Mistral)."""
     kinds = {"json": "json_invalid", "missing": "missing", "role": "union_tag_invalid"}
     texts = {"json": "JSON decode error", "missing": "Field required"}
-    said = texts.get(problem.kind, f"Input should be {problem.expected}")
-    kind = kinds.get(problem.kind, "type_error")
-    return Refusal(422, {"detail": [detail(kind, problem.path, said, problem.got)]})
+    said = texts.get(flaw.kind, f"Input should be {flaw.expected}")
+    kind = kinds.get(flaw.kind, "type_error")
+    return Refusal(422, {"detail": [detail(kind, flaw.path, said, flaw.got)]})
 
 
-def vllm_complaint(problem: Problem) -> Refusal:
+def vllm_complaint(flaw: Flaw) -> Refusal:
     """The same details, but status 400 and as text (vLLM)."""
-    details = pydantic_complaint(problem).message["detail"]
+    details = pydantic_complaint(flaw).message["detail"]
     return Refusal(400, f"{len(details)} validation error: {details}")
 
 
@@ -128,19 +128,19 @@ def detail(kind: str, path: tuple[str | int, ...], text: str, got: Any) -> dict[
     return {"type": kind, "loc": ["body", *path], "msg": text, "input": got}
 
 
-def glm_complaint(problem: Problem) -> Refusal:
+def glm_complaint(flaw: Flaw) -> Refusal:
     """Z.ai says no more than that (continue#13261, cline#9939)."""
-    if problem.path[:1] == ("messages",):
+    if flaw.path[:1] == ("messages",):
         text = "The messages parameter is illegal. Please check the documentation."
         return Refusal(400, text, code="1214")
     return Refusal(400, "Invalid API parameter, please check the documentation.", code="1210")
 
 
-def minimax_complaint(problem: Problem) -> Refusal:
+def minimax_complaint(flaw: Flaw) -> Refusal:
     """MiniMax ends every sentence with its code (CodexPlusPlus#267)."""
-    if problem.kind == "role":
+    if flaw.kind == "role":
         return Refusal(
-            400, f"invalid params, chat content has invalid message role: {problem.got} (2013)"
+            400, f"invalid params, chat content has invalid message role: {flaw.got} (2013)"
         )
     return Refusal(400, "invalid params, invalid chat setting (2013)")
 

@@ -1,7 +1,7 @@
 """A Chat Completions request, read: the first thing every provider does, in its own strictness.
 
 `read` checks the types of everything that is looked at later and gives either a `View` or the first
-`Problem`; how a problem is worded is the business of `chat_errors`. Whatever a `View` offers can be
+`Flaw`; how a flaw is worded is the business of `chat_errors`. Whatever a `View` offers can be
 used without another type check.
 """
 
@@ -16,7 +16,7 @@ Message = dict[str, Any]
 OPENAI_ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
-class Problem(NamedTuple):
+class Flaw(NamedTuple):
     """Something in the body that is not what it must be."""
 
     kind: str
@@ -74,15 +74,15 @@ def calls_of(message: Message) -> list[dict[str, Any]]:
     return message.get("tool_calls") or []
 
 
-def read(body: bytes, roles: tuple[str, ...] = OPENAI_ROLES) -> View | Problem:
+def read(body: bytes, roles: tuple[str, ...] = OPENAI_ROLES) -> View | Flaw:
     """Read a body, or say what is wrong with it."""
     try:
         parsed = decode(body)
     except ValueError as error:
-        return Problem("json", (), str(error), size=len(body))
-    problem = next(_problems(parsed, roles), None)
-    if problem is not None:
-        return problem._replace(size=len(body))
+        return Flaw("json", (), str(error), size=len(body))
+    flaw = next(_flaws(parsed, roles), None)
+    if flaw is not None:
+        return flaw._replace(size=len(body))
     return View(
         parsed,
         parsed["model"],
@@ -98,9 +98,9 @@ def _tools(tools: list[dict[str, Any]]) -> Iterator[Tool]:
             yield Tool(function["name"], function.get("parameters"))
 
 
-def _problems(body: Any, roles: tuple[str, ...]) -> Iterator[Problem]:
+def _flaws(body: Any, roles: tuple[str, ...]) -> Iterator[Flaw]:
     if not isinstance(body, dict):
-        yield Problem("type", (), "an object", body)
+        yield Flaw("type", (), "an object", body)
         return
     yield from _field(body, (), "model", str, "a string")
     yield from _field(body, (), "messages", list, "an array")
@@ -108,30 +108,28 @@ def _problems(body: Any, roles: tuple[str, ...]) -> Iterator[Problem]:
     yield from _field(body, (), "tools", list, "an array", optional=True)
     yield from _field(body, (), "stream_options", dict, "an object", optional=True)
     if not body["messages"]:
-        yield Problem("missing", ("messages",), "at least one message", [])
+        yield Flaw("missing", ("messages",), "at least one message", [])
     for at, tool in enumerate(body.get("tools") or []):
         yield from _tool(tool, ("tools", at))
     for at, message in enumerate(body["messages"]):
         yield from _message(message, ("messages", at), roles)
 
 
-def _message(
-    message: Any, path: tuple[str | int, ...], roles: tuple[str, ...]
-) -> Iterator[Problem]:
+def _message(message: Any, path: tuple[str | int, ...], roles: tuple[str, ...]) -> Iterator[Flaw]:
     if not isinstance(message, dict):
-        yield Problem("type", path, "an object", message)
+        yield Flaw("type", path, "an object", message)
         return
     yield from _field(message, path, "role", str, "a string")
     if message["role"] not in roles:
-        yield Problem("role", (*path, "role"), ", ".join(f"'{r}'" for r in roles), message["role"])
+        yield Flaw("role", (*path, "role"), ", ".join(f"'{r}'" for r in roles), message["role"])
     if not isinstance(message.get("content"), str | list | None):
-        yield Problem("type", (*path, "content"), "a string or an array", message["content"])
+        yield Flaw("type", (*path, "content"), "a string or an array", message["content"])
     if message["role"] in ("user", "system") and message.get("content") is None:
-        yield Problem("missing", (*path, "content"), "content")
+        yield Flaw("missing", (*path, "content"), "content")
     if isinstance(message.get("content"), list):
         for at, part in enumerate(message["content"]):
             if not isinstance(part, dict):
-                yield Problem("type", (*path, "content", at), "an object", part)
+                yield Flaw("type", (*path, "content", at), "an object", part)
     if message["role"] == "tool":
         yield from _field(message, path, "tool_call_id", str, "a string")
     yield from _field(message, path, "tool_calls", list, "an array", optional=True)
@@ -139,9 +137,9 @@ def _message(
         yield from _call(call, (*path, "tool_calls", at))
 
 
-def _call(call: Any, path: tuple[str | int, ...]) -> Iterator[Problem]:
+def _call(call: Any, path: tuple[str | int, ...]) -> Iterator[Flaw]:
     if not isinstance(call, dict):
-        yield Problem("type", path, "an object", call)
+        yield Flaw("type", path, "an object", call)
         return
     yield from _field(call, path, "id", str, "a string")
     yield from _field(call, path, "function", dict, "an object")
@@ -150,9 +148,9 @@ def _call(call: Any, path: tuple[str | int, ...]) -> Iterator[Problem]:
     yield from _field(function, (*path, "function"), "arguments", str, "a string")
 
 
-def _tool(tool: Any, path: tuple[str | int, ...]) -> Iterator[Problem]:
+def _tool(tool: Any, path: tuple[str | int, ...]) -> Iterator[Flaw]:
     if not isinstance(tool, dict):
-        yield Problem("type", path, "an object", tool)
+        yield Flaw("type", path, "an object", tool)
         return
     if tool.get("type") == "function" or "function" in tool:
         yield from _field(tool, path, "function", dict, "an object")
@@ -167,11 +165,11 @@ def _field(
     expected: str,
     *,
     optional: bool = False,
-) -> Iterator[Problem]:
+) -> Iterator[Flaw]:
     value = owner.get(name)
     if optional and value is None:
         return
     if name not in owner:
-        yield Problem("missing", (*path, name), expected)
+        yield Flaw("missing", (*path, name), expected)
     elif not isinstance(value, kind):
-        yield Problem("type", (*path, name), expected, value)
+        yield Flaw("type", (*path, name), expected, value)

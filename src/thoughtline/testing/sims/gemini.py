@@ -65,7 +65,7 @@ class GeminiSimulator(Simulator):
         try:
             return self._route(exchange)
         except Problem as problem:
-            reply = self.error(problem.status, problem.message, param=problem.param)
+            reply = self.refuse(problem)
         except RecursionError:
             reply = self.error(400, "Invalid JSON payload received. Message too deep.")
         if ":stream" in request.path and not _sse(request.query):
@@ -73,24 +73,16 @@ class GeminiSimulator(Simulator):
             return Reply(status=reply.status, headers=reply.headers, chunks=(chunk,))
         return reply
 
-    def error(
-        self,
-        status: int,
-        message: str,
-        *,
-        kind: str | None = None,
-        code: str | int | None = None,
-        param: str | None = None,
-    ) -> Reply:
-        if status == 401:
-            message = NO_CREDENTIAL
+    def refuse(self, problem: Problem) -> Reply:
+        status = problem.status
+        message = NO_CREDENTIAL if status == 401 else problem.message
         error: dict[str, Any] = {
             "code": status,
             "message": message,
-            "status": kind or STATUSES.get(status, "UNKNOWN"),
+            "status": STATUSES.get(status, "UNKNOWN"),
         }
-        if param is not None:
-            violation = {"field": param, "description": message}
+        if problem.param is not None:
+            violation = {"field": problem.param, "description": message}
             error["details"] = [
                 {
                     "@type": "type.googleapis.com/google.rpc.BadRequest",

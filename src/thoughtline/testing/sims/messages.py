@@ -63,24 +63,18 @@ class MessagesSimulator(Simulator):
         try:
             return self._route(exchange)
         except Problem as problem:
-            return self.error(problem.status, problem.message, kind=problem.kind)
+            return self.refuse(problem)
         except RecursionError:
             return self.error(400, "The request body is nested too deeply.")
 
-    def error(
-        self,
-        status: int,
-        message: str,
-        *,
-        kind: str | None = None,
-        code: str | int | None = None,
-        param: str | None = None,
-    ) -> Reply:
+    def refuse(self, problem: Problem) -> Reply:
+        status, message = problem.status, problem.message
         if status == 401:
             message = "invalid x-api-key" if self.now.account else "x-api-key header is required"
-        kind = kind or _TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+        usual = "invalid_request_error" if status < 500 else "api_error"
+        kind = problem.kind or _TYPES.get(status, usual)
         if not self.row.anthropic:
-            error = {"message": message, "type": kind, "param": param, "code": code or kind}
+            error = {"message": message, "type": kind, "param": None, "code": kind}
             return json_reply(status, {"error": error})
         body = {
             "type": "error",

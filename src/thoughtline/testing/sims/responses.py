@@ -93,16 +93,12 @@ class ResponsesSimulator(Simulator):
         except RecursionError:
             return self.error(400, "The request is nested too deeply.")
 
-    def error(
-        self,
-        status: int,
-        message: str,
-        *,
-        kind: str | None = None,
-        code: str | int | None = None,
-        param: str | None = None,
-    ) -> Reply:
-        return json_reply(status, self.envelope(status, message, kind=kind, code=code, param=param))
+    def refuse(self, problem: Problem) -> Reply:
+        if problem.status == 401:
+            body = unauthorised(self.row.shape, self.now.account)
+        else:
+            body = envelope(self.row.shape, problem)
+        return json_reply(problem.status, body)
 
     def models(self) -> tuple[str, ...]:
         return self.row.models
@@ -122,30 +118,6 @@ class ResponsesSimulator(Simulator):
         return ResponsesSocket(self, request)
 
     # Answering, over HTTP and WebSocket alike
-
-    def envelope(
-        self,
-        status: int,
-        message: str,
-        *,
-        kind: str | None = None,
-        code: str | int | None = None,
-        param: str | None = None,
-    ) -> dict[str, Any]:
-        """The error body, in this server's shape."""
-        if status == 401:
-            return unauthorised(self.row.shape, self.now.account)
-        return envelope(self.row.shape, status, message, kind=kind, code=code, param=param)
-
-    def refuse(self, problem: Problem) -> Reply:
-        """A problem as a reply."""
-        return self.error(
-            problem.status,
-            problem.message,
-            kind=problem.kind,
-            code=problem.code,
-            param=problem.param,
-        )
 
     def serve(self, request: Request, create: Create, memory: tuple[Item, ...]) -> Answer:
         """Start an answer outside of HTTP; the caller says which items it delivered.

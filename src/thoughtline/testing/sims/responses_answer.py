@@ -9,6 +9,7 @@ import msgspec
 
 from thoughtline.testing.sims.base import Exchange
 from thoughtline.testing.sims.faults import Fault
+from thoughtline.testing.sims.problems import Problem
 from thoughtline.testing.sims.responses_input import Create, Item
 from thoughtline.testing.sims.responses_output import Out
 from thoughtline.testing.sims.responses_rows import Shape
@@ -104,24 +105,17 @@ def numbered(data: dict[str, Any], at: int) -> dict[str, Any]:
     return {"type": data["type"], "sequence_number": at, **data}
 
 
-def envelope(
-    shape: Shape,
-    status: int,
-    message: str,
-    *,
-    kind: str | None = None,
-    code: str | int | None = None,
-    param: str | None = None,
-) -> dict[str, Any]:
+def envelope(shape: Shape, problem: Problem) -> dict[str, Any]:
     """An error body."""
-    if kind == "detail":
+    status, message, code = problem.status, problem.message, problem.code
+    if problem.kind == "detail":
         return {"detail": message}
     if shape == "xai":
         return {"code": code or _XAI_CODES.get(status, "invalid-argument"), "error": message}
-    kind = kind or _TYPES.get(status, "invalid_request_error")
+    kind = problem.kind or _TYPES.get(status, "invalid_request_error")
     if code is None and (shape == "deepseek" or status in _TYPES):
         code = kind
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    return {"error": {"message": message, "type": kind, "param": problem.param, "code": code}}
 
 
 def unauthorised(shape: Shape, key: str) -> dict[str, Any]:
@@ -137,4 +131,4 @@ def unauthorised(shape: Shape, key: str) -> dict[str, Any]:
             " header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
         )
     code = None if shape == "xai" or not key else "invalid_api_key"
-    return envelope(shape, 401, message, code=code)
+    return envelope(shape, Problem(401, message, code=code))

@@ -279,15 +279,11 @@ class ResponsesSocket:
     # Frames
 
     def _error(self, problem: Problem) -> dict[str, Any]:
-        body = envelope(
-            "openai",
-            problem.status,
-            problem.message,
-            kind=None if problem.kind == "detail" else problem.kind,
-            code=problem.code,
-            param=problem.param,
-        )
-        frame: dict[str, Any] = {"type": "error", "status": problem.status, **body}
+        status, message = problem.status, problem.message
+        kind = None if problem.kind == "detail" else problem.kind  # a shape that frames do not have
+        told = Problem(status, message, kind=kind, code=problem.code, param=problem.param)
+        body = envelope("openai", told)
+        frame: dict[str, Any] = {"type": "error", "status": status, **body}
         if isinstance(problem, _Unknown):
             frame["stream_id"] = problem.lane
         return frame
