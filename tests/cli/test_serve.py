@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
 import pytest
@@ -169,6 +171,56 @@ def test_workers_share_the_store(start):
         assert f"restored={turn}; missed=0" in reply.headers["x-thoughtline-replay"]
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
+
+
+class Slow(BaseHTTPRequestHandler):
+    """A provider that begins to think, and goes on when it is told to."""
+
+    go_on = threading.Event()
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        choice = {"index": 0, "delta": {"reasoning_content": "Hm."}, "finish_reason": None}
+        self.wfile.write(
+            b"data: " + json.dumps({"id": "c", "choices": [choice]}).encode() + b"\n\n"
+        )
+        self.wfile.flush()
+        self.go_on.wait(30)
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_every_worker_shows_what_runs_in_any(start, tmp_path):
+    provider = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=provider.serve_forever, daemon=True).start()
+    where = f"http://127.0.0.1:{provider.server_port}"
+    (tmp_path / "thoughtline.toml").write_text(
+        f'[upstreams.slow]\nbase_url = "{where}"\npolicy = "deepseek"\n'
+    )
+    url, process = start("--workers", "2")
+    asked = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    try:
+        with httpx2.stream("POST", f"{url}/u/slow/v1/chat/completions", json=asked) as answer:
+            pieces = answer.iter_text()
+            assert "Hm." in next(pieces)
+            for _ in range(12):  # each time whoever is free answers
+                listed = httpx2.get(f"{url}/api/sessions", params={"status": "running"}).json()
+                assert [one["title"] for one in listed["sessions"]] == ["hi"]
+            Slow.go_on.set()
+            assert "[DONE]" in "".join(pieces)
+    finally:
+        Slow.go_on.set()
+        provider.shutdown()
+        provider.server_close()
+        process.send_signal(
+            signal.SIGINT
+        )  # also after a failure: who is killed leaves workers behind
+        assert process.wait(30) == 0
 
 
 def test_a_taken_port_is_a_sentence(start, tmp_path):

@@ -3,134 +3,16 @@
 import asyncio
 import contextlib
 import json
-from contextlib import asynccontextmanager
 
 import pytest
 from starlette.requests import Request
 
-from built import Built
+from inspector.listeners import QUICK, Heard, Stage, asked, listening, until
 from inspector.worlds import Session, thought
-from rooms import Answer
-from thoughtline.clock import SystemClock
 from thoughtline.events import EndpointLearned
-from thoughtline.gateway.build import Rooms
 from thoughtline.inspector import feeds
-from thoughtline.inspector.api import Api
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
-
-QUICK = 0.01
-
-
-class Spoken(Answer):
-    """An answer that a test speaks, piece by piece."""
-
-    def __init__(self):
-        super().__init__(headers={"content-type": "text/event-stream"})
-        self.pieces = asyncio.Queue()
-
-    async def chunks(self):
-        while (piece := await self.pieces.get()) is not None:
-            yield piece
-
-    def say(self, *, end=False, **delta):
-        choice = {"index": 0, "delta": delta, "finish_reason": "stop" if end else None}
-        chunk = {"id": "c", "model": "deepseek-v4-pro", "choices": [choice]}
-        self.pieces.put_nowait(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-
-    def done(self):
-        self.say(end=True)
-        self.pieces.put_nowait(b"data: [DONE]\n\n")
-        self.pieces.put_nowait(None)
-
-
-class Stage:
-    """A gateway whose provider is the test, and the inspector's API over it."""
-
-    def __init__(self, store=None):
-        self.answers = []
-        self.built = Built(store=store, wire=self, pages=None)
-        self.store = self.built.store
-        self.rooms = Rooms(
-            proxy=self.built.proxy,
-            store=self.store,
-            telemetry=self.built.telemetry,
-            clock=SystemClock(),
-        )
-        self.api = Api(self.rooms)
-        self.hub = self.api.hub
-        self.hub._every = QUICK
-
-    @asynccontextmanager
-    async def send(self, request):
-        self.answers.append(Spoken())
-        yield self.answers[-1]
-
-    async def close(self):
-        pass
-
-    @asynccontextmanager
-    async def talk(self, said="hello"):
-        """A request on its way, and its answer, to be spoken."""
-        body = {
-            "model": "deepseek-v4-pro",
-            "stream": True,
-            "messages": [{"role": "user", "content": said}],
-        }
-        before = len(self.answers)
-        path = "/v1/chat/completions"
-        asked = asyncio.ensure_future(self.built.rooms().post(path, body))
-        async with asyncio.timeout(10):
-            while len(self.answers) == before:
-                await asyncio.sleep(0)
-        try:
-            yield self.answers[-1]
-        finally:
-            asked.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await asked
-
-    @asynccontextmanager
-    async def feed(self, session=None, after=None, **more):
-        body = self.hub.follow(session, after, **more)
-        try:
-            yield Heard(body)
-        finally:
-            await body.aclose()
-
-
-class Heard:
-    """What a client of a feed hears."""
-
-    def __init__(self, body):
-        self.body, self.waiting, self.last = body, [], None
-
-    async def next(self):
-        """Name and data of the next message."""
-        async with asyncio.timeout(10):
-            while not self.waiting:
-                piece = (await anext(self.body)).decode()
-                self.waiting += [text for text in piece.split("\n\n") if text]
-        lines = self.waiting.pop(0).splitlines()
-        fields = dict(line.split(": ", 1) for line in lines)
-        self.last = fields.get("id", self.last)
-        return fields.get("event"), json.loads(fields.get("data", "null"))
-
-    async def until(self, kind):
-        """All messages up to one of this kind (of a `live` one) or name."""
-        heard = []
-        while True:
-            name, data = await self.next()
-            heard.append((name, data))
-            if kind in (name, (data or {}).get("kind")):
-                return heard
-
-
-@asynccontextmanager
-async def listening(feed):
-    """From here on it hears everything."""
-    await feed.next()
-    yield
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -281,19 +163,6 @@ async def test_a_turn_while_it_runs(stage):
     assert types[-1] == "turn_ended"  # it is written before it is gone
     turn = (await stage.api._reading.store.read(opened[1]["session"]))[0]
     assert turn.id == opened[1]["turn"]
-
-
-async def asked(answerer, **params):
-    """What a route of the API answers."""
-    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
-    return json.loads((await answerer(Request({**scope, "path_params": params}))).body)
-
-
-async def until(true):
-    """Let others run until this is so."""
-    async with asyncio.timeout(10):
-        while not true():
-            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("which", ["sessions", "session", "turn"])

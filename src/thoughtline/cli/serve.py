@@ -10,7 +10,9 @@ import gc
 import json
 import os
 import socket
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,9 @@ from thoughtline.wires.http import HttpWire
 
 FLAGS = "THOUGHTLINE_INTERNAL_FLAGS"
 """How the flags reach the workers: as JSON, in their environment."""
+
+MEETING = "THOUGHTLINE_INTERNAL_MEETING"
+"""And where they find one another: a folder of their own."""
 
 _HELP = """Run the gateway.
 
@@ -80,14 +85,15 @@ def serve(*, as_json: bool, **flags: Any) -> None:
 def application() -> Gateway:
     """What each process serves."""
     flags: Mapping[str, Any] = json.loads(os.environ.get(FLAGS, "{}"))
-    env = {name: value for name, value in os.environ.items() if name != FLAGS}
+    meeting = os.environ.get(MEETING)
+    env = {name: value for name, value in os.environ.items() if name not in (FLAGS, MEETING)}
     settings = load(flags, env, Path.cwd())
     gateway = build(
         settings,
         wire=simulated.SimWire(HttpWire()),
         simulated=lambda model: simulated.upstream(model, settings.replay.overrides),
         models=simulated.models(),
-        pages=inspector,
+        pages=partial(inspector, meeting=Path(meeting) if meeting else None),
     )
     gc.collect()
     gc.freeze()  # what is here now stays: nobody needs to look at it again
@@ -140,9 +146,21 @@ def _run(settings: Settings, listener: socket.socket) -> None:
     if server.workers > 1:
         from uvicorn.supervisors import Multiprocess
 
-        Multiprocess(config, sockets=[listener]).run()
+        with _meeting():
+            Multiprocess(config, sockets=[listener]).run()
         return
     uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _meeting() -> Iterator[None]:
+    """A folder for the sockets of the workers, where there are such sockets."""
+    if not hasattr(socket, "AF_UNIX"):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="thoughtline-", ignore_cleanup_errors=True) as folder:
+        os.environ[MEETING] = folder
+        yield
 
 
 def _announce(settings: Settings, port: int, *, as_json: bool) -> None:

@@ -23,7 +23,7 @@ from thoughtline.errors import SettingsError, StoreError
 from thoughtline.gateway import keyfile, openapi, recording
 from thoughtline.gateway.access import Door
 from thoughtline.gateway.admin import Admin
-from thoughtline.gateway.app import Gateway
+from thoughtline.gateway.app import Gateway, Task
 from thoughtline.gateway.models import Catalogue
 from thoughtline.gateway.pages import AdminOnly, Mistaken, refusal
 from thoughtline.gateway.proxy import Options, Proxy
@@ -59,6 +59,7 @@ class More(Struct, frozen=True, kw_only=True):
     routes: Sequence[BaseRoute] = ()
     paths: Mapping[str, Any] = {}  # as /openapi.json describes them
     answers: Sequence[type] = ()  # the structs that they answer with
+    beside: Sequence[Task] = ()  # what runs for as long as the gateway does
     leave: Sequence[Callable[[], None]] = ()  # what is done as soon as the end is near
 
 
@@ -104,7 +105,7 @@ def build(
         proxy,
         AdminOnly(_pages(_routes(settings, rooms, more, models)), proxy.door),
         grace=settings.server.shutdown_grace,
-        beside=[_sweep(settings, rooms, own=store is None).run],
+        beside=[_sweep(settings, rooms, own=store is None).run, *more.beside],
         leave=more.leave,
         last=[telemetry.close],
     )

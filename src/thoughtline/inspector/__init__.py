@@ -5,21 +5,29 @@ reads it. A reader like any other: nothing is written for its sake, and while no
 costs nothing. Only for the administrator (see `gateway.pages`).
 """
 
+from pathlib import Path
+
 from thoughtline.gateway.build import More, Rooms
 from thoughtline.inspector import openapi
 from thoughtline.inspector.api import Api
+from thoughtline.inspector.live import Live
 from thoughtline.inspector.shapes import ANSWERS
 from thoughtline.inspector.static import Static
 
 __all__ = ["inspector"]
 
 
-def inspector(rooms: Rooms) -> More:
-    """The inspector's pages over these rooms: an argument for `gateway.build`."""
-    api = Api(rooms)
+def inspector(rooms: Rooms, *, meeting: Path | None = None) -> More:
+    """The inspector's pages over these rooms: an argument for `gateway.build`.
+
+    `meeting` is a folder in which the workers of one gateway find one another.
+    """
+    live = Live(rooms.proxy.exchanges, meeting)
+    api = Api(rooms, live)
     return More(
         routes=[*api.routes(), *Static().routes()],
         paths=openapi.paths(),
         answers=ANSWERS,
+        beside=live.beside,
         leave=[api.hub.close],
     )

@@ -62,11 +62,11 @@ _STREAM = {
 class Api:
     """Answers the page."""
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: Rooms, live: Live) -> None:
         self._store = rooms.store
         self._clock = rooms.clock
         self._log = rooms.telemetry.log
-        self.hub = Hub(rooms.store, Live(rooms.proxy.exchanges), rooms.clock)
+        self.hub = Hub(rooms.store, live, rooms.clock)
         self._reading = Reading(rooms.store)
         self._shelf = Shelf(self._reading, self.hub.turns)
         self._counting = Counting(rooms.store, rooms.clock)
@@ -197,7 +197,7 @@ class Api:
 
     async def _find(self, session: str) -> tuple[Summary, Outline, list[Turn]]:
         """A session, with its turns that run and are not written yet."""
-        running = self.hub.turns(session)
+        running = await self.hub.turns(session)
         summary = await self._reading.find(session)
         if summary is None and running:
             tenant, first = running[0]

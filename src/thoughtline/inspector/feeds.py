@@ -16,9 +16,9 @@ from thoughtline.clock import Clock
 from thoughtline.durations import spans
 from thoughtline.errors import StoreError
 from thoughtline.events import Event
-from thoughtline.exchanges import Exchange
 from thoughtline.inspector.listing import OWN
 from thoughtline.inspector.live import Live
+from thoughtline.inspector.neighbours import Running
 from thoughtline.inspector.views import duration
 from thoughtline.stores.base import Chapter, Store
 from thoughtline.turns import Turn
@@ -145,6 +145,7 @@ class Hub:
         async with self._opening:
             if self._task is None or self._task.done():
                 self._position = (await self._store.history(())).position
+                await self._live.look()
                 self._look_at_running()
                 self._task = asyncio.ensure_future(self._run())
             self._feeds.add(feed)
@@ -188,14 +189,16 @@ class Hub:
             await asyncio.sleep(self._every)
             with contextlib.suppress(StoreError):  # it will be there again
                 await self._look_at_log()
+            await self._live.look()
             self._look_at_running()
         self._known.clear()
 
-    def turns(self, session: str | None = None) -> list[tuple[str, Turn]]:
+    async def turns(self, session: str | None = None) -> list[tuple[str, Turn]]:
         """What runs, for an answer: who is shown a turn is told of its end, however soon it comes.
 
         Who has no feed open yet is told nothing, and has to look again when it is.
         """
+        await self._live.look()
         if self._feeds:
             self._look_at_running()
         return self._live.turns(session)
@@ -226,14 +229,14 @@ class Hub:
 
     def _look_at_running(self) -> None:
         there: set[tuple[str, str]] = set()
-        for exchange in self._live.exchanges():
-            key = (exchange.session, exchange.turn)
+        for running in self._live.running():
+            key = (running.session, running.turn)
             there.add(key)
             seen = self._known.get(key)
             if seen is None:
-                seen = self._known[key] = _Seen(exchange)
+                seen = self._known[key] = _Seen(running)
                 self._tell(self._happened(seen, "turn_opened", ""))
-            for change in seen.look(exchange):
+            for change in seen.look(running):
                 self._tell(self._happened(seen, *change))
         for key in self._known.keys() - there:
             self._tell(self._happened(self._known.pop(key), "turn_closed", ""))
@@ -277,19 +280,19 @@ class Hub:
 class _Seen:
     """A running turn as it was seen last."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self.turn: Turn = exchange.glimpse()
+    def __init__(self, running: Running) -> None:
+        self.turn: Turn = running.glimpse()
         self.pulse: tuple[bool, ...] = ()
         self.states: dict[str, bool] = {}  # key of a thought → whether it is open
         self.spoke = False
 
-    def look(self, exchange: Exchange) -> list[tuple[str, str]]:
+    def look(self, running: Running) -> list[tuple[str, str]]:
         """What changed: kinds, and the keys of thoughts."""
-        pulse = exchange.pulse
+        pulse = running.pulse
         if pulse == self.pulse:
             return []
         self.pulse = pulse
-        self.turn = exchange.glimpse()
+        self.turn = running.glimpse()
         states = {span.key: span.end is None and not span.aborted for span in spans(self.turn)}
         changes: list[tuple[str, str]] = []
         for key, grows in states.items():
@@ -300,7 +303,7 @@ class _Seen:
                 changes.append(("thought_closed", key))
             elif before is False and grows:
                 changes.append(("thought_opened", key))
-        if exchange.spoke and not self.spoke:
+        if running.spoke and not self.spoke:
             self.spoke = True
             changes.append(("text", ""))
         self.states = states

@@ -1,6 +1,6 @@
 """Sessions in a listing: what the store finds, and in front of it what runs and is not written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from thoughtline.inspector.outlines import Outline, titled
 from thoughtline.inspector.reading import Reading, gently
@@ -13,7 +13,7 @@ OWN = "thoughtline:"
 """How ids of sessions begin that the gateway keeps for itself."""
 RUNNING = "running"
 
-Running = Callable[[], list[tuple[str, Turn]]]
+Running = Callable[[], Awaitable[list[tuple[str, Turn]]]]
 """What runs right now: tenants and turns."""
 
 
@@ -29,7 +29,7 @@ class Shelf:
     ) -> tuple[list[SessionShape], Cursor | None]:
         """One page, and where the next one begins."""
         running: dict[str, list[tuple[str, Turn]]] = {}
-        for tenant, turn in self._running():
+        for tenant, turn in await self._running():
             running.setdefault(turn.session, []).append((tenant, turn))
         found = await self._reading.store.search(which, limit=limit, after=after)
         listed = [one for one in found.sessions if not one.session.startswith(OWN)]
