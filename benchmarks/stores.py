@@ -41,6 +41,7 @@ from thoughtline.parts import Call, Carrier, Origin, Result, Text, Thought
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import SqliteStore, rows
 from thoughtline.stores.sqlite.files import File
+from thoughtline.stores.sqlite.sheets import sheet
 
 Figure = tuple[str, float, str]
 
@@ -177,7 +178,7 @@ def build(path: Path, count: int) -> None:
     for session in range(-(-count // TURNS)):
         if session % 20 == 0:
             db.execute("BEGIN IMMEDIATE")
-        rows.write(db, list(_thinking(session, lengths, count)), 1.5)
+        rows.write(db, [sheet(batch) for batch in _thinking(session, lengths, count)], 1.5)
         if session % 20 == 19:
             db.execute("COMMIT")
     if db.in_transaction:

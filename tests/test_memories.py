@@ -76,6 +76,16 @@ def test_a_call_id_is_no_name():
     assert remember(turn, KEYS).names == (KEYS.chain, KEYS.near, KEYS.alone)
 
 
+def test_a_response_is_a_name_where_a_request_may_say_it():
+    turn = Turn(target=Origin(dialect="chat"), response="chatcmpl-1")
+    assert remember(turn, KEYS).names == (KEYS.chain, KEYS.near, KEYS.alone)
+
+
+def test_words_without_calls_are_in_the_keys_already():
+    assert remember(Turn(output=(Text(text="Hello."),)), KEYS).words == ""
+    assert words(Turn(output=(Text(text="Hello."),))) == keys.seal("Hello.")
+
+
 def test_each_name_once():
     twin = keys.Keys(b"x" * 16, b"x" * 16, b"x" * 16)
     turn = Turn(output=(SEALED, SEALED))

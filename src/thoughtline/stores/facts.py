@@ -152,13 +152,22 @@ class Weight:
         self.oldest: float | None = None
         self.newest: float | None = None
 
-    def add(self, drafts: Iterable[Draft]) -> None:
+    def add(self, drafts: Sequence[Draft]) -> None:
         """Count these too."""
-        for draft in drafts:
-            self.oldest = draft.at if self.oldest is None else min(self.oldest, draft.at)
-            self.newest = draft.at if self.newest is None else max(self.newest, draft.at)
-            if draft.type == "turn_started":
-                self.turns += 1
+        if drafts:
+            times = [draft.at for draft in drafts]
+            turns = [draft.type for draft in drafts].count("turn_started")
+            self._count(turns, min(times), max(times))
+
+    def join(self, other: "Weight") -> None:
+        """Count what another one has counted."""
+        if other.oldest is not None and other.newest is not None:
+            self._count(other.turns, other.oldest, other.newest)
+
+    def _count(self, turns: int, oldest: float, newest: float) -> None:
+        self.turns += turns
+        self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
+        self.newest = newest if self.newest is None else max(self.newest, newest)
 
 
 class Filing(Struct, frozen=True, gc=False):

@@ -11,7 +11,6 @@ filled up with NULL, which equals nothing; and rows come out packed into one.
 import sqlite3
 from collections.abc import Sequence
 from functools import cache
-from itertools import chain
 from typing import Any
 
 WIDEST = 512
@@ -44,17 +43,17 @@ def execute(
     db: sqlite3.Connection,
     statement: str,
     row: str,
-    rows: Sequence[tuple[Any, ...]],
+    values: Sequence[Any],
     *,
     glue: str = ", ",
     widest: int = WIDEST,
 ) -> list[sqlite3.Cursor]:
-    """Run the statement over all rows, as many at once as it takes; usually that is one cursor."""
+    """Run the statement over the values of all rows; usually that is one cursor."""
     cursors: list[sqlite3.Cursor] = []
+    columns = row.count("?")
     start = 0
-    while count := _some(len(rows) - start, widest):
-        text = widened(statement, row, count, glue)
-        values = list(chain.from_iterable(rows[start : start + count]))
-        cursors.append(db.execute(text, values))
-        start += count
+    while count := _some((len(values) - start) // columns, widest):
+        end = start + count * columns
+        cursors.append(db.execute(widened(statement, row, count, glue), values[start:end]))
+        start = end
     return cursors

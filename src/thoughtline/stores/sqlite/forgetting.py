@@ -105,7 +105,7 @@ def _recalled(
 def _lines(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, list[_Line]]:
     """The reasoning events of these memories, in order."""
     lines: dict[int, list[_Line]] = {}
-    for cursor in bulk.execute(db, _THOUGHTS, "?", [(number,) for number in numbers]):
+    for cursor in bulk.execute(db, _THOUGHTS, "?", numbers):
         (packed,) = cursor.fetchone()
         for piece in packed.split(facts.SEPARATOR) if packed else ():
             number, position, version, data = piece.split(" ", 3)
@@ -125,17 +125,16 @@ def forget(db: sqlite3.Connection, numbers: Sequence[int], which: Filter) -> int
     """Forget those that are still meant, and blank their thoughts; returns how many entries."""
     filed: list[tuple[int, int, str]] = []
     entries = 0
-    for cursor in bulk.execute(db, _FILED, "?", [(number,) for number in numbers]):
+    for cursor in bulk.execute(db, _FILED, "?", numbers):
         for number, tenant_number, tenant, memo in _filed.decode(cursor.fetchone()[0]):
             memory = rows.memos.decode(memo)
             if facts.matches(which, tenant, memory):
                 filed.append((number, tenant_number, memo))
                 entries += facts.filing(memory).entries
-    blanks = [
-        (line.position, *facts.blank(line.version, line.data))
-        for lines in _lines(db, [number for number, *_ in filed]).values()
-        for line in lines
-    ]
+    blanks: list[int | str] = []
+    for lines in _lines(db, [number for number, *_ in filed]).values():
+        for line in lines:
+            blanks += (line.position, *facts.blank(line.version, line.data))
     bulk.execute(db, _BLANK, "(?, ?, ?)", blanks)
     rows.forget(db, filed)
     return entries

@@ -1,24 +1,25 @@
-"""Batches as rows: a whole group of them in a handful of statements.
+"""Sheets into the file: a whole group of them in a handful of statements.
 
 `write` runs inside a transaction that somebody else begins and commits. It looks up the sessions
-of all batches, numbers their events, and inserts everything table by table. A batch that may not be
+of all sheets, numbers their events, and inserts everything table by table. A batch that may not be
 written (a conflict) is answered and leaves no row; anything else that fails is raised, and then
 nothing of the group may be committed.
 """
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from thoughtline.errors import Conflict
-from thoughtline.events import Event
 from thoughtline.memories import Memory
 from thoughtline.stores import facts
-from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import bulk
 from thoughtline.stores.sqlite.migrations import sql
+from thoughtline.stores.sqlite.sheets import EVENT, MEMORY, NAME, Filed, Sheet
 
 _TENANTS = "INSERT INTO tenants (number, tenant) VALUES (?, ?)"
 _SESSIONS = """
@@ -53,10 +54,9 @@ _FORGET = "DELETE FROM memories WHERE number IN ({slots})"
 _FORGET_NAMES = "DELETE FROM names WHERE {slots}"
 
 _look = sql("look.sql")
-_memo = msgspec.json.Encoder().encode
 memos = msgspec.json.Decoder(Memory)
 filings = msgspec.json.Decoder(list[tuple[int, int, str]])
-_known = msgspec.json.Decoder(list[tuple[str, int, str, int, int]])
+_known = msgspec.json.Decoder(dict[str, tuple[int, str, int, int]])
 _numbers = msgspec.json.Decoder(dict[str, int])
 
 
@@ -77,14 +77,14 @@ class Book:
 
 
 class Written(Struct, frozen=True):
-    """What became of a group: an answer for each batch, and where its events stand."""
+    """What became of a group: an answer for each sheet, and where its events stand."""
 
-    answers: list[list[Event] | Conflict]
+    answers: list[int | Conflict]  # the seq before the first one
     first: int | None  # position of the group's first event; None when there is none
     sessions: frozenset[str]
 
 
-class Ledger(Struct, frozen=True):
+class Ledger(Struct):
     """What the file said before the group: who is known, and the last numbers given."""
 
     books: dict[str, Book]
@@ -94,103 +94,101 @@ class Ledger(Struct, frozen=True):
     last_memory: int
 
 
-def write(db: sqlite3.Connection, batches: Sequence[Batch], now: float) -> Written:
-    """Write the batches, in order, as of now."""
-    ledger = _look_up(db, batches)
-    answers: list[list[Event] | Conflict] = []
-    events: list[tuple[Book, Event]] = []
-    memories: dict[tuple[str, str], tuple[Book, Memory]] = {}
-    for batch in batches:
-        facts.check(batch)
+def write(db: sqlite3.Connection, sheets: Sequence[Sheet], now: float) -> Written:
+    """Write the sheets, in order, as of now."""
+    ledger = _look_up(db, sheets)
+    known = ledger.last_session
+    answers: list[int | Conflict] = []
+    events: list[Any] = []
+    filed: dict[tuple[str, str], tuple[Book, Filed]] = {}
+    for sheet in sheets:
+        batch = sheet.batch
         book = ledger.books[batch.session]
         if problem := facts.conflict(batch, book.tenant, book.last):
             answers.append(problem)
             continue
-        numbered = facts.number(batch, book.last)
-        answers.append(numbered)
-        events += [(book, event) for event in numbered]
-        book.tenant, book.written = batch.tenant, True
-        book.last += len(numbered)
-        book.weight.add(batch.drafts)
-        for memory in batch.memories:
-            memories.pop((memory.session, memory.turn), None)  # filed again: now it is the newest
-            memories[memory.session, memory.turn] = (book, memory)
+        if not book.number:
+            _open(db, ledger, book, batch.tenant)
+        answers.append(book.last)
+        events += sheet.numbered(book.number, book.last + 1)
+        book.last += len(batch.drafts)
+        book.weight.join(sheet.weight)
+        book.written = True
+        for memory in sheet.filed:
+            filed.pop((batch.session, memory.turn), None)  # filed again: now it is the newest
+            filed[batch.session, memory.turn] = (book, memory)
     written = {session: book for session, book in ledger.books.items() if book.written}
-    again = [(b.number, memory.turn) for b, memory in memories.values() if b.number]
-    _write_sessions(db, ledger, written, now)
+    _write_sessions(db, written, now)
     first = _write_events(db, events)
-    for cursor in bulk.execute(db, _FILED, "(?, ?)", again):
-        forget(db, filings.decode(cursor.fetchone()[0]))
-    _write_memories(db, list(memories.values()), ledger.last_memory)
+    _replace(db, [(b.number, memory.turn) for b, memory in filed.values() if b.number <= known])
+    _write_memories(db, filed.values(), ledger.last_memory)
     return Written(answers=answers, first=first, sessions=frozenset(written))
 
 
-def _look_up(db: sqlite3.Connection, batches: Sequence[Batch]) -> Ledger:
-    books = {batch.session: Book() for batch in batches}
-    sessions = list(books)
-    tenants = list({batch.tenant for batch in batches})
+def _look_up(db: sqlite3.Connection, sheets: Sequence[Sheet]) -> Ledger:
+    sessions = list({sheet.batch.session: None for sheet in sheets})
+    tenants = list({sheet.batch.tenant: None for sheet in sheets})
     statement = bulk.widened(_look, "?", bulk.width(len(sessions)))
     statement = bulk.widened(statement, "?", bulk.width(len(tenants)))
     values = [*bulk.padded(sessions), *bulk.padded(tenants)]
     known, numbers, *last = db.execute(statement, values).fetchone()
-    for session, number, tenant, tenant_number, seq in _known.decode(known):
-        books[session] = Book(number, tenant, tenant_number, seq)
+    found = _known.decode(known)
+    books = {name: Book(*found[name]) if name in found else Book() for name in sessions}
     return Ledger(books, _numbers.decode(numbers), *last)
 
 
-def _write_sessions(
-    db: sqlite3.Connection, ledger: Ledger, written: dict[str, Book], now: float
-) -> None:
-    new = [book for book in written.values() if not book.number]
-    tenants = dict(ledger.tenants)
-    for number, book in enumerate(new, ledger.last_session + 1):
-        tenant = book.tenant or ""
-        if tenant not in tenants:
-            tenants[tenant] = ledger.last_tenant + 1 + len(tenants) - len(ledger.tenants)
-            db.execute(_TENANTS, (tenants[tenant], tenant))
-        book.number, book.tenant_number = number, tenants[tenant]
-    sessions: list[tuple[object, ...]] = []
+def _open(db: sqlite3.Connection, ledger: Ledger, book: Book, tenant: str) -> None:
+    """Number a session that is new, and its tenant."""
+    if tenant not in ledger.tenants:
+        ledger.last_tenant += 1
+        ledger.tenants[tenant] = ledger.last_tenant
+        db.execute(_TENANTS, (ledger.last_tenant, tenant))
+    ledger.last_session += 1
+    book.number = ledger.last_session
+    book.tenant, book.tenant_number = tenant, ledger.tenants[tenant]
+
+
+def _write_sessions(db: sqlite3.Connection, written: dict[str, Book], now: float) -> None:
+    sessions: list[Any] = []
     for session, book in written.items():
         weight = book.weight
-        sums = (weight.turns, weight.oldest, weight.newest)
-        sessions.append((book.number, session, book.tenant_number, now, now, book.last, *sums))
+        sessions += (book.number, session, book.tenant_number, now, now, book.last)
+        sessions += (weight.turns, weight.oldest, weight.newest)
     bulk.execute(db, _SESSIONS, "(?, ?, ?, ?, ?, ?, ?, ?, ?)", sessions)
 
 
-def _write_events(db: sqlite3.Connection, events: Sequence[tuple[Book, Event]]) -> int | None:
+def _write_events(db: sqlite3.Connection, events: Sequence[Any]) -> int | None:
     """Insert the events; returns the position of the first."""
-    rows: list[tuple[object, ...]] = []
-    for book, e in events:
-        about = facts.about(e.type, e.data)
-        rows.append(
-            (book.number, e.seq, e.id, e.parent, repr(e.at), e.type, e.version, about, e.data)
-        )
-    cursors = bulk.execute(db, _EVENTS, "(?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    return (cursors[-1].lastrowid or 0) - len(rows) + 1 if cursors else None
+    cursors = bulk.execute(db, _EVENTS, EVENT, events)
+    count = len(events) // EVENT.count("?")
+    return (cursors[-1].lastrowid or 0) - count + 1 if cursors else None
 
 
-def _write_memories(
-    db: sqlite3.Connection, filed: Sequence[tuple[Book, Memory]], last: int
-) -> None:
-    memories: list[tuple[object, ...]] = []
-    names: list[tuple[object, ...]] = []
+def _replace(db: sqlite3.Connection, turns: Iterable[tuple[int, str]]) -> None:
+    """Forget the older memories of these turns (session and id)."""
+    for cursor in bulk.execute(db, _FILED, "(?, ?)", list(chain.from_iterable(turns))):
+        forget(db, filings.decode(cursor.fetchone()[0]))
+
+
+def _write_memories(db: sqlite3.Connection, filed: Iterable[tuple[Book, Filed]], last: int) -> None:
+    memories: list[Any] = []
+    names: list[Any] = []
     for number, (book, memory) in enumerate(filed, last + 1):
-        memo = _memo(msgspec.structs.replace(memory, thoughts=())).decode()
-        kind = facts.filing(memory)
-        counted = (kind.provider, kind.model, kind.entries, kind.chars, kind.last)
-        memories.append((number, book.number, memory.turn, *counted, memo))
-        names += [(book.tenant_number, name, number) for name in memory.names]
-    bulk.execute(db, _MEMORIES, "(?, ?, ?, ?, ?, ?, ?, ?, ?)", memories)
-    bulk.execute(db, _NAMES, "(?, ?, ?)", names)
+        memory.numbered(number, book.number, book.tenant_number)
+        memories += memory.values
+        names += memory.names
+    bulk.execute(db, _MEMORIES, MEMORY, memories)
+    bulk.execute(db, _NAMES, NAME, names)
 
 
 def forget(db: sqlite3.Connection, filed: Iterable[tuple[int, int, str]]) -> None:
     """Delete memories (number, tenant, memo) and the names they are filed under."""
-    numbers: list[tuple[int]] = []
-    names: list[tuple[int, bytes, int]] = []
+    numbers: list[int] = []
+    names: list[int | bytes] = []
     for number, tenant, memo in filed:
-        numbers.append((number,))
-        names += [(tenant, name, number) for name in memos.decode(memo).names]
+        numbers.append(number)
+        for name in memos.decode(memo).names:
+            names += (tenant, name, number)
     # Spelled out: SQLite does not look up `(tenant, name, memory) IN (VALUES …)` by the key.
     one = "(tenant = ? AND name = ? AND memory = ?)"
     bulk.execute(db, _FORGET_NAMES, one, names, glue=" OR ", widest=64)

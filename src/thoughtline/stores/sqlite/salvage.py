@@ -26,6 +26,7 @@ from thoughtline.memories import Memory
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import migrations, rows
 from thoughtline.stores.sqlite.files import File
+from thoughtline.stores.sqlite.sheets import sheet
 
 _WINDOW = 512
 _SESSIONS = """
@@ -222,7 +223,7 @@ class _Salvager:
     def _copy(self, batches: list[Batch]) -> None:
         if batches:
             self._new.execute("BEGIN IMMEDIATE")
-            rows.write(self._new, batches, time.time())
+            rows.write(self._new, [sheet(batch) for batch in batches], time.time())
             self._new.execute("COMMIT")
             self._events += sum(len(batch.drafts) for batch in batches)
             self._memories += sum(len(batch.memories) for batch in batches)

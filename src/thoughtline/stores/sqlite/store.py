@@ -21,6 +21,7 @@ from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
 from thoughtline.events import Event
 from thoughtline.memories import Memory
+from thoughtline.stores import facts
 from thoughtline.stores.base import (
     ANY,
     EVERYTHING,
@@ -39,6 +40,7 @@ from thoughtline.stores.sqlite.feed import Ear, Feed
 from thoughtline.stores.sqlite.files import File
 from thoughtline.stores.sqlite.migrations import Absent
 from thoughtline.stores.sqlite.readers import Readers
+from thoughtline.stores.sqlite.sheets import sheet
 from thoughtline.stores.sqlite.writer import Work, Writer
 
 T = TypeVar("T")
@@ -73,7 +75,11 @@ class SqliteStore:
         self._readers = Readers(self._file, readers)
 
     async def append(self, batch: Batch) -> list[Event]:
-        return await self._writer.append(batch)
+        try:
+            made = sheet(batch)
+        except Exception as error:
+            raise self._file.explain(error) from error
+        return facts.number(batch, await self._writer.append(made))
 
     async def _read(self, work: Work[T]) -> T:
         try:

@@ -14,16 +14,16 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from thoughtline.clock import Clock
 from thoughtline.errors import StoreError, Unavailable
-from thoughtline.events import Event
-from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import bulk, rows
 from thoughtline.stores.sqlite.feed import Feed
 from thoughtline.stores.sqlite.files import File, circumstances, code
+from thoughtline.stores.sqlite.sheets import Sheet
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -39,11 +39,11 @@ FROM (VALUES {slots}) AS hits WHERE sessions.session = hits.column1
 
 
 class _Job:
-    """A batch or a function, and who waits for it."""
+    """A sheet or a function, and who waits for it."""
 
     __slots__ = ("future", "loop", "outcome", "work")
 
-    def __init__(self, work: Batch | Work[Any], future: "asyncio.Future[Any]") -> None:
+    def __init__(self, work: Sheet | Work[Any], future: "asyncio.Future[Any]") -> None:
         self.work = work
         self.outcome: object = None
         self.loop = future.get_loop()
@@ -83,15 +83,15 @@ class Writer:
 
     # -- for event loops ---------------------------------------------------------------------
 
-    def append(self, batch: Batch) -> "asyncio.Future[list[Event]]":
-        """Write a batch, together with others."""
-        return self._submit(batch)
+    def append(self, sheet: Sheet) -> "asyncio.Future[int]":
+        """Write a batch, together with others; gives the seq before its first event."""
+        return self._submit(sheet)
 
     def run(self, work: Work[T]) -> "asyncio.Future[T]":
         """Run a function in a transaction of its own; hits are written before."""
         return self._submit(work)
 
-    def _submit(self, work: Batch | Work[Any]) -> "asyncio.Future[Any]":
+    def _submit(self, work: Sheet | Work[Any]) -> "asyncio.Future[Any]":
         job = _Job(work, asyncio.get_running_loop().create_future())
         with self._lock:
             if self._closing:
@@ -155,7 +155,7 @@ class Writer:
             while True:
                 if job:
                     jobs.append(job)
-                    events += len(job.work.drafts) if isinstance(job.work, Batch) else 0
+                    events += len(job.work.batch.drafts) if isinstance(job.work, Sheet) else 0
                 if len(jobs) >= GROUP or events >= EVENTS:
                     break
                 job = self._queue.get_nowait()
@@ -164,7 +164,7 @@ class Writer:
     def _serve(self, jobs: Sequence[_Job]) -> None:
         """Do the jobs and answer them, whatever comes."""
         try:
-            if len(jobs) == 1 and not isinstance(jobs[0].work, Batch):
+            if len(jobs) == 1 and not isinstance(jobs[0].work, Sheet):
                 self._write_hits()
                 jobs[0].outcome = self._transact(jobs[0].work)
             else:
@@ -178,35 +178,35 @@ class Writer:
                 loop.call_soon_threadsafe(_settle, [job for job in jobs if job.loop is loop])
 
     def _append(self, jobs: Sequence[_Job]) -> None:
-        batches = [job.work for job in jobs if isinstance(job.work, Batch)]
+        sheets = [job.work for job in jobs if isinstance(job.work, Sheet)]
         now = self._clock.wall()
         try:
-            written = self._transact(lambda db: self._write(db, batches, now))
+            written = self._transact(lambda db: self._write(db, sheets, now))
             outcomes: list[object] = list(written.answers)
             sessions = written.sessions
         except Exception as error:
-            if len(batches) == 1 or circumstances(error):
+            if len(sheets) == 1 or circumstances(error):
                 raise
-            outcomes, sessions = self._transact(lambda db: self._one_by_one(db, batches, now))
+            outcomes, sessions = self._transact(lambda db: self._one_by_one(db, sheets, now))
         for job, outcome in zip(jobs, outcomes, strict=True):
             job.outcome = outcome
         self._feed.ring(sessions)
 
-    def _write(self, db: sqlite3.Connection, batches: Sequence[Batch], now: float) -> rows.Written:
-        written = rows.write(db, batches, now)
+    def _write(self, db: sqlite3.Connection, sheets: Sequence[Sheet], now: float) -> rows.Written:
+        written = rows.write(db, sheets, now)
         if written.first is not None:
             self._feed.announce(written.first)
         return written
 
     def _one_by_one(
-        self, db: sqlite3.Connection, batches: Sequence[Batch], now: float
+        self, db: sqlite3.Connection, sheets: Sequence[Sheet], now: float
     ) -> tuple[list[object], frozenset[str]]:
         outcomes: list[object] = []
         sessions: frozenset[str] = frozenset()
-        for batch in batches:
+        for sheet in sheets:
             db.execute("SAVEPOINT batch")
             try:
-                written = self._write(db, [batch], now)
+                written = self._write(db, [sheet], now)
                 outcomes += written.answers
                 sessions |= written.sessions
             except Exception as error:
@@ -223,7 +223,8 @@ class Writer:
         if not hits:
             return
         try:
-            self._transact(lambda db: bulk.execute(db, _TOUCH, "(?, ?)", list(hits.items())))
+            values = list(chain.from_iterable(hits.items()))
+            self._transact(lambda db: bulk.execute(db, _TOUCH, "(?, ?)", values))
         except (sqlite3.Error, StoreError):
             with self._lock:
                 self._hits = hits | self._hits
@@ -273,7 +274,7 @@ def _groups(jobs: Iterable[_Job]) -> Iterator[list[_Job]]:
     """Neighbouring batches together, each function alone; the order stays."""
     group: list[_Job] = []
     for job in jobs:
-        if isinstance(job.work, Batch):
+        if isinstance(job.work, Sheet):
             group.append(job)
             continue
         if group:

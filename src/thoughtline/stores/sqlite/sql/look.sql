@@ -1,7 +1,7 @@
 -- All that must be known before a group is written: its sessions, its tenants, the last numbers.
 SELECT
     (
-        SELECT json_group_array(json_array(s.session, s.number, t.tenant, t.number, s.last))
+        SELECT json_group_object(s.session, json_array(s.number, t.tenant, t.number, s.last))
         FROM sessions AS s JOIN tenants AS t ON t.number = s.tenant
         WHERE s.session IN ({slots})
     ),
