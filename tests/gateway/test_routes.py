@@ -2,6 +2,7 @@
 
 import pytest
 
+from rooms import Answer, Rooms, ScriptedWire
 from thoughtline.gateway.routes import climbs, join, parse
 from thoughtline.gateway.upstreams import Directory, Upstream
 
@@ -17,7 +18,10 @@ from thoughtline.gateway.upstreams import Directory, Upstream
         ("/v1/messages/count_tokens", "", "", "", None),
         ("/v1beta/models/gemini-3-pro:generateContent", "gemini", "", "gemini-3-pro", False),
         ("/v1beta/models/gemini-3-pro:streamGenerateContent", "gemini", "", "gemini-3-pro", True),
+        ("/v1beta/models/gemini-3-pro:countTokens", "", "", "gemini-3-pro", None),
         ("/v1/embeddings", "", "", "", None),
+        ("/u/x/v1//chat/completions", "chat", "x", "", None),
+        ("/u/x/v1/messages/", "messages", "x", "", None),
         ("/u/x", "", "x", "", None),
         ("/", "", "", "", None),
     ],
@@ -31,6 +35,79 @@ def test_paths(path, dialect, upstream, model, stream):
         stream,
     )
     assert parse("GET", path).dialect == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "goes_on", "family"),
+    [
+        ("/u/x//v1///chat/completions/", "/v1/chat/completions", "chat"),
+        ("/v1/messages/count_tokens", "/v1/messages/count_tokens", "messages"),
+        ("/v1/messages/batches//x/", "/v1/messages/batches//x/", "messages"),
+        ("/v1/responses/compact", "/v1/responses/compact", "responses"),
+        ("/v1beta/models/m:countTokens", "/v1beta/models/m:countTokens", "gemini"),
+        ("/v1beta/openai/models", "/v1beta/openai/models", "chat"),
+        ("/v1/models", "/v1/models", ""),
+        ("/v1/files//x/", "/v1/files//x/", ""),
+    ],
+)
+def test_what_goes_on_and_whose_it_is(path, goes_on, family):
+    route = parse("POST", path)
+    assert (route.path, route.family) == (goes_on, family)
+
+
+KNOWN = [
+    Upstream(name="anthropic", base_url="https://a", policy="anthropic", key="k", models=("c-*",)),
+    Upstream(
+        name="deepseek",
+        base_url="https://d",
+        policy="deepseek",
+        key="k",
+        models=("d-*",),
+        endpoints={"messages": "https://d/anthropic/v1"},
+    ),
+    Upstream(name="gemini", base_url="https://g", policy="gemini", key="k", models=("g-*",)),
+]
+X, GOOG, BEARER = ("x-api-key", "k"), ("x-goog-api-key", "k"), ("authorization", "Bearer k")
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "url", "key"),
+    [
+        ("/v1/messages/count_tokens", "c-1", "https://a/v1/messages/count_tokens", X),
+        (
+            "/v1/messages/count_tokens",
+            "d-1",
+            "https://d/anthropic/v1/messages/count_tokens",
+            X,
+        ),
+        ("/v1beta/models/g-1:countTokens", "", "https://g/v1beta/models/g-1:countTokens", GOOG),
+        ("/u/anthropic/v1/files", "", "https://a/v1/files", X),
+        ("/u/gemini/v1beta/files", "", "https://g/v1beta/files", GOOG),
+        ("/u/gemini/v1beta/openai/embeddings", "", "https://g/v1beta/openai/embeddings", BEARER),
+        ("/v1/embeddings", "d-1", "https://d/v1/embeddings", BEARER),
+        ("/v1/chat/completions", "d-1", "https://d/v1/chat/completions", BEARER),
+    ],
+)
+async def test_what_passes_through_goes_to_whom_its_model_belongs(path, model, url, key):
+    wire = ScriptedWire(Answer())
+    rooms = Rooms(wire)
+    rooms.proxy.directory = Directory(KNOWN)
+    body = {"model": model, "input": "x"} if model else {"input": "x"}
+    reply = await rooms.post(path, body, {"x-thoughtline-replay": "off"})
+    assert reply.status == 200, reply.body
+    (sent,) = wire.sent
+    assert sent.url == url
+    assert key in sent.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/files", "/v1/messages/count_tokens"])
+async def test_what_belongs_to_nobody_is_told_what_to_do(path):
+    rooms = Rooms(ScriptedWire(Answer()))
+    rooms.proxy.directory = Directory(KNOWN)
+    reply = await rooms.post(path, b"not JSON")
+    assert (reply.status, reply.json["error"]["code"]) == (404, "unknown_upstream")
+    assert f"/u/NAME{path}" in reply.json["error"]["message"]
+    assert ("type" in reply.json) == ("messages" in path)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +125,10 @@ def test_paths(path, dialect, upstream, model, stream):
             "https://api.z.ai/api/paas/v4/chat/completions",
         ),
         ("https://x/v1/", "/v1/models", "https://x/v1/models"),
+        ("https://x/api/v4", "/api/v4/models", "https://x/api/v4/models"),
+        ("https://x/api", "/v1/models", "https://x/api/v1/models"),
+        ("https://x/api", "/api/v1/models", "https://x/api/v1/models"),
+        ("https://x/api", "/apis/models", "https://x/api/apis/models"),
         ("https://x/v1", "/chat/completions", "https://x/v1/chat/completions"),
         ("https://x", "/chat/completions", "https://x/chat/completions"),
         ("https://x", "*@elsewhere/v1", "https://x/*@elsewhere/v1"),
@@ -76,7 +157,11 @@ def test_a_dialect_may_live_elsewhere():
         deepseek.url("chat", "/v1/chat/completions")
         == "https://api.deepseek.com/v1/chat/completions"
     )
+    mirrored = "/anthropic/v1/messages"  # as in https://api.deepseek.com/anthropic
+    assert deepseek.url("messages", mirrored) == "https://api.deepseek.com/anthropic/v1/messages"
     gemini = Upstream(name="g", base_url="https://g", endpoints={"chat": "https://g/v1beta/openai"})
+    mirrored = "/v1beta/openai/chat/completions"
+    assert gemini.url("chat", mirrored) == "https://g/v1beta/openai/chat/completions"
     assert gemini.url("chat", "/v1/chat/completions") == "https://g/v1beta/openai/chat/completions"
 
 

@@ -68,7 +68,7 @@ class Gateway:
         return (
             path == "/"
             or path.startswith(OWN)
-            or (path.startswith("/v1/models") and scope["method"] == "GET")
+            or (path.startswith("/v1/models") and scope["method"] in ("GET", "HEAD"))
         )
 
     async def _live(self, receive: Receive, send: Send) -> None:

@@ -5,6 +5,9 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 
+from msgspec import MsgspecError, Struct
+from msgspec.json import Decoder
+
 from thoughtline.errors import ThoughtlineError
 from thoughtline.gateway import zstd
 
@@ -80,6 +83,21 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes | None:
     if len(plain) > limit:
         raise TooLarge(_too_large(limit))
     return plain
+
+
+class _Named(Struct):
+    model: str = ""
+
+
+_named = Decoder(_Named).decode
+
+
+def model(body: bytes) -> str:
+    """The model that a body names, whatever else it is about; empty where it names none."""
+    try:
+        return _named(body).model
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
 
 
 class Unpacker:

@@ -263,7 +263,7 @@ class _Walk:
         request = self._read(plain)
         if plain is None and request is None:
             self._readable()
-        upstream = self.proxy.upstream(self.route, request.model if request else self.route.model)
+        upstream = self.proxy.upstream(self.route, request.model if request else self._model(plain))
         self.upstream = upstream.name
         if request is None or self.dialect is None:
             await self._watched(None, self._pass(body, upstream, visitor))
@@ -308,6 +308,11 @@ class _Walk:
         except Unreadable:
             return None
         return _with(request, self.route)
+
+    def _model(self, body: bytes | None) -> str:
+        """The model of what passes through, where that decides who gets it."""
+        sure = self.route.upstream or self.route.model
+        return self.route.model if sure else bodies.model(body or b"")
 
     def _readable(self) -> None:
         """A history that nobody here can unpack would lose its thoughts without a word."""
@@ -363,14 +368,14 @@ class _Walk:
         query = without_key(self.query) if upstream.key or self._keyed else self.query
         made = headers.upstream(
             self.headers,
-            dialect=self.route.dialect,
+            dialect=upstream.tongue(self.route.family),
             key=upstream.key,
             recoded=recoded,
             ours=self._keyed,
         )
         return Outbound(
             method=self.scope["method"],
-            url=upstream.url(self.route.dialect, self.route.path, query),
+            url=upstream.url(self.route.family, self.route.path, query),
             headers=headers.overlaid(made, upstream.headers),
             body=body,
             patience=upstream.patience,
@@ -491,7 +496,7 @@ class _Walk:
 
     async def _say(self, refusal: Refusal) -> None:
         self.status = refusal.status
-        speaker = self.dialect or DIALECTS["chat"]
+        speaker = DIALECTS.get(self.route.family, DIALECTS["chat"])
         body = speaker.error(refusal.status, refusal.message, code=refusal.code)
         made = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await self.send({"type": "http.response.start", "status": refusal.status, "headers": made})

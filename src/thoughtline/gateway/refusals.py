@@ -32,6 +32,12 @@ def unserved(route: Route, model: str, known: Sequence[str]) -> Refusal:
     if route.upstream:
         said = f"no upstream is called {route.upstream!r}; known: {names}"
         return Refusal(404, said, "unknown_upstream")
+    if not model:
+        said = (
+            "neither the path nor a `model` in the body says which upstream is meant; name one in "
+            f"the path (/u/NAME{route.path}); known: {names}"
+        )
+        return Refusal(404, said, "unknown_upstream")
     return Refusal(
         404,
         f"no upstream serves the model {model!r}; name one in the path (/u/NAME{route.path}), or "

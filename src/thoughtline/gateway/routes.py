@@ -7,14 +7,16 @@ histories carry thoughts; everything else passes through untouched.
 import re
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
 
 _VERSION = re.compile(r"v\d+[a-z0-9]*")
 _GEMINI = re.compile(
-    r"/models/(?P<model>sim/[^/:]+(?:/[^/:]+)?|[^/:]+)(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)$"
+    r"/models/(?P<model>sim/[^/:]+(?:/[^/:]+)?|[^/:]+)(?::|%3[Aa])(?P<verb>[a-zA-Z]+)$"
 )
+_GENERATING = ("generateContent", "streamGenerateContent")
+_SLASHES = re.compile("//+")
 _IN_PATHS = "/:@!$&'()*+,;=~[]|"  # what stands in a path as it is
 _REMEMBERED = 128  # paths: those of one client are always the same few
 _DIALECTS = {
@@ -30,6 +32,7 @@ class Route(Struct, frozen=True, kw_only=True):
     path: str  # as it goes on to the upstream, still with its version segment
     upstream: str = ""  # named by the client; empty: the model decides
     dialect: str = ""  # empty: passes through
+    family: str = ""  # the dialect it belongs to, also where it passes through
     model: str = ""  # where the path holds it
     stream: bool | None = None  # where the path says so
 
@@ -52,18 +55,29 @@ def parse(method: str, path: str) -> Route:
     if path.startswith("/u/"):
         upstream, _, rest = path[3:].partition("/")
         upstream, path = unquote(upstream), "/" + rest
-    if method != "POST":
-        return Route(path=path, upstream=upstream)
-    if gemini := _GEMINI.search(path):
+    tidy = _SLASHES.sub("/", path).rstrip("/")  # `/v1/` and `/chat/completions`, put together
+    gemini = _GEMINI.search(tidy)
+    model, verb = (unquote(gemini["model"]), gemini["verb"]) if gemini else ("", "")
+    if method == "POST" and verb in _GENERATING:
         return Route(
-            path=path,
+            path=tidy,
             upstream=upstream,
             dialect="gemini",
-            model=unquote(gemini["model"]),
-            stream=gemini["verb"] == "streamGenerateContent",
+            family="gemini",
+            model=model,
+            stream=verb == "streamGenerateContent",
         )
-    dialect = next((name for end, name in _DIALECTS.items() if path.endswith(end)), "")
-    return Route(path=path, upstream=upstream, dialect=dialect)
+    dialect = next((name for end, name in _DIALECTS.items() if tidy.endswith(end)), "")
+    if method == "POST" and dialect:
+        return Route(path=tidy, upstream=upstream, dialect=dialect, family=dialect)
+    return Route(path=path, upstream=upstream, family=_family(tidy), model=model)
+
+
+def _family(path: str) -> str:
+    """Whose neighbour a path is that is no dialect's own, like `/messages/count_tokens`."""
+    if path.startswith("/v1beta/"):
+        return "chat" if path.startswith("/v1beta/openai/") else "gemini"
+    return next((name for end, name in _DIALECTS.items() if f"{end}/" in f"{path}/"), "")
 
 
 def climbs(path: str) -> bool:
@@ -86,11 +100,19 @@ def join(base_url: str, path: str, query: str = "") -> str:
 @lru_cache(_REMEMBERED)
 def _joined(base_url: str, path: str) -> str:
     base = base_url.rstrip("/")
+    if within := beneath(base, path):
+        return base + within
     if _VERSION.fullmatch(base.rpartition("/")[2]):
         path = unversioned(path)
     if not path.startswith("/"):  # `*@elsewhere` would make a login of the base, and lead there
         path = "/" + path
     return base + path
+
+
+def beneath(base_url: str, path: str) -> str:
+    """A path that repeats the upstream's own, as base URLs are often copied; without that."""
+    place = urlsplit(base_url).path.rstrip("/")
+    return path[len(place) :] if place and path.startswith(f"{place}/") else ""
 
 
 def unversioned(path: str) -> str:

@@ -9,11 +9,14 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from thoughtline.gateway.routes import join, unversioned
+from thoughtline.gateway.routes import beneath, join, unversioned
 from thoughtline.guards import Target
 from thoughtline.parts import Origin
 from thoughtline.policies import Override, infer, lookup, observed
 from thoughtline.wires.base import Patience
+
+_TONGUES = {"anthropic": "messages", "gemini": "gemini"}
+"""Providers whose keys go in a header of their own, also beside their API (`/v1/models`)."""
 
 
 class Upstream(Struct, frozen=True, kw_only=True):
@@ -38,8 +41,12 @@ class Upstream(Struct, frozen=True, kw_only=True):
     def url(self, dialect: str, path: str, query: str = "") -> str:
         """Where a request in this dialect goes."""
         if base := self.endpoints.get(dialect):
-            return join(base, unversioned(path), query)
+            return join(base, beneath(base, path) or unversioned(path), query)
         return join(self.base_url, path, query)
+
+    def tongue(self, family: str) -> str:
+        """The dialect in which a request says who it is: its own, else this provider's."""
+        return family or _TONGUES.get(self.policy or infer(self.base_url), "")
 
     def target(self, *, dialect: str, model: str, account: str) -> Target:
         """Where a request with this model and credential goes, for guards and policies."""
