@@ -2,7 +2,7 @@
 
 import pytest
 
-from thoughtline.policies import Need, Scope, infer, lookup, names
+from thoughtline.policies import Need, Override, Scope, infer, lookup, names, observed
 from thoughtline.policies.remedies import SYMPTOMS, Remedy, diagnose
 from thoughtline.policies.table import ROWS
 
@@ -191,3 +191,41 @@ def test_what_is_not_about_reasoning_is_passed_on():
 def test_every_symptom_can_be_met():
     for symptom in SYMPTOMS:
         assert diagnose(400, " ".join(symptom.texts).encode()) is not None
+
+
+# -- what was observed elsewhere -----------------------------------------------------------------
+
+KIMI = {"policy": "kimi", "dialect": "chat"}
+HERE = {"name": "kimi", "model": "kimi-k2.6", "endpoint": "https://api.moonshot.ai/"}
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "then"),
+    [
+        ({"off": ("thinking", "0")}, "off", ("thinking", "0")),
+        ({"off": ()}, "off", None),  # it cannot be switched off
+        ({"lost": ""}, "lost", ""),
+        ({"need": Need.SOFT}, "need", Need.SOFT),
+        ({"endpoint": "https://api.moonshot.ai", "lost": '" "'}, "lost", '" "'),
+    ],
+)
+def test_what_was_observed_changes_its_field_and_no_other(said, field, then):
+    row = lookup("kimi", "chat", "kimi-k2.6")
+    made = observed(row, [Override(**KIMI, **said)], **HERE)
+    assert getattr(row, field) != then and getattr(made, field) == then
+    others = set(row.__struct_fields__) - {field}
+    assert all(getattr(made, name) == getattr(row, name) for name in others)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"policy": "glm"},
+        {"dialect": "messages"},
+        {"models": ("kimi-k3*",)},
+        {"endpoint": "https://proxy"},
+    ],
+)
+def test_what_was_observed_elsewhere_changes_nothing(elsewhere):
+    row = lookup("kimi", "chat", "kimi-k2.6")
+    assert observed(row, [Override(**KIMI | elsewhere, lost='"x"')], **HERE) is row

@@ -175,7 +175,7 @@ def test_what_a_client_brings_and_was_refused_stays():
     assert (done.revisions[0].anonymous, done.skipped) == (True, {chain: "refused"})
 
 
-@pytest.mark.parametrize(
+each_other_place = pytest.mark.parametrize(
     ("field", "other"),
     [
         ("provider", target("xai", "responses", "gpt-5.6")),
@@ -184,6 +184,9 @@ def test_what_a_client_brings_and_was_refused_stays():
         ("model", target("openai", "responses", "gpt-6")),
     ],
 )
+
+
+@each_other_place
 def test_a_sealed_thought_passes_no_guard(field, other):
     world = World()
     lived = world.converse(TALK, to=OPENAI)
@@ -222,6 +225,21 @@ def test_a_foreign_seal_is_dropped_even_when_the_client_brings_it_in_another_sha
     done = world.restore([turn, Turn(input=(ask("next"),))], CLAUDE, thinking=True)
     assert lived
     assert (actions(done), raws(done)) == (["dropped"], {0: []})
+
+
+@each_other_place
+def test_a_foreign_seal_is_dropped_also_where_its_turn_is_uncertain(field, other):
+    world = World()
+    sealed = thought("hm", OPENAI.origin, seal="one-seal")
+    for number in (1, 2):  # two turns have it, among others: a tie
+        other_one = thought(f"hm {number}", OPENAI.origin, seal=f"seal {number}")
+        world.converse([([ask(f"go {number}")], [sealed, other_one, call("ls")])], to=OPENAI)
+    brought = replace(sealed, origin=None)
+    turns = [Turn(input=(ask("rewritten"),), output=(brought, say("edited"))), strip([])[-1]]
+    done = world.restore(turns, other)
+    assert (actions(done), raws(done)) == (["dropped"], {0: []})
+    assert reasons(done) == [f"foreign {field}"]
+    assert actions(world.restore(turns, OPENAI)) == ["exact"]
 
 
 # -- order, keys, scope --------------------------------------------------------------------------

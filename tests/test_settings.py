@@ -497,10 +497,17 @@ def test_secrets_are_not_shown(place):
     shown = [repr(settings), str(settings), f"{settings}", repr(loaded), str(describe(loaded))]
     shown += [f"{settings.access.admin_token}", f"{settings.upstreams['x'].key!s:>30}"]
     assert [text for text in shown if SECRET in text] == []
+    assert ("upstreams.x.base_url", '"http://x"', "thoughtline.toml") in describe(loaded)
     assert "postgresql://***@db/x" in repr(settings)
     assert SECRET in settings.store.url
     with pytest.raises(TypeError):
         msgspec.json.encode(settings)
+
+
+def test_what_stands_in_place_of_a_variables_name_may_be_the_key_itself(place):
+    place.project("[upstreams.x]\nbase_url = 'https://x'\nenv_key = 424242")
+    refused = place.refused()
+    assert "upstreams.x.env_key" in refused and "424242" not in refused
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.secret], ids=lambda k: dotted(k.path))
