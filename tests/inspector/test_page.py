@@ -396,6 +396,26 @@ def test_a_result_is_called_by_its_call(tab, stage):
     assert page.locator(".tool.result .tool-name").text_content() == "read_file"
 
 
+def test_what_has_the_focus_keeps_it_while_things_happen(tab, stage):
+    stage.record("held", turn("f1", "A or B?", "Either."), turn("f2", "A.", "A it is.", parent="f1"), turn("f3", "B.", "B it is.", parent="f1"))  # fmt: skip
+    page = tab.open("#/sessions/held")
+    settled(page, "B it is.")
+    page.locator(".connection[data-state=live]").wait_for()
+    page.get_by_role("button", name="Copy the session's id").focus()
+    stage.record("held", turn("f4", "More of B.", "More.", parent="f3"))
+    settled(page, "4 turns")
+    assert page.evaluate("document.activeElement.dataset.focus") == "copy"
+    branch = page.locator("#pick-branch")
+    branch.focus()
+    branch.evaluate("select => (select.mine = true)")
+    stage.record("held", turn("f5", "And more.", "Even more.", parent="f4"))
+    settled(page, "Even more.")
+    assert branch.evaluate("select => select.mine && select === document.activeElement")
+    branch.select_option("f2")
+    settled(page, "A it is.")
+    assert page.evaluate("document.activeElement.id") == "pick-branch"
+
+
 def test_what_a_request_carried(tab):
     page = tab.open("#/sessions/builds?head=b3&request=b3")
     panel = page.locator("aside.panel")

@@ -34,7 +34,10 @@ def given(module):
         inner = ()
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            if name in ("Match", "_without", "_say") or ast.unparse(node.func) == "reasons.append":
+            if (
+                name in ("Match", "match", "_without", "_say")
+                or ast.unparse(node.func) == "reasons.append"
+            ):
                 inner = node.args
         elif isinstance(node, ast.Assign) and "reason" in ast.unparse(node.targets[0]):
             inner = [one for one in ast.walk(node.value) if isinstance(one, ast.Constant)]

@@ -11,7 +11,7 @@ const LONGEST = 40; // characters of what a branch is called by
 export function picker(tree, head, { label, choose, id }) {
   const heads = tree.heads();
   if (heads.length < 2) return null;
-  const select = h("select.field.small", { id, onchange: () => choose(select.value) },
+  const select = h("select.field.small", { id, "data-focus": id, onchange: () => choose(select.value) },
     heads.map((one, index) => h("option", { value: one, selected: one === head },
       `${index + 1} of ${heads.length} · ${named(tree, one)} · ${plural(tree.path(one).length, "turn")} · ${ago(tree.turns.get(one).started)}`)));
   return h("span.picker", {}, h("label.unseen", { for: id }, label), icon("branch"), select);

@@ -1,15 +1,15 @@
 // One session: its head line, its branches, its conversation, and the request that is looked at.
 import * as api from "./api.js";
-import { comparison, picker, rival } from "./branches.js";
+import { comparison, rival } from "./branches.js";
 import { confirmed } from "./confirm.js";
 import { Conversation } from "./conversation.js";
-import { announce, calmly, h, icon, iconButton, plain, put } from "./dom.js";
-import { ago, brief, count, moment, plural } from "./format.js";
+import { announce, calmly, h, put } from "./dom.js";
+import { count } from "./format.js";
 import { feed } from "./feed.js";
+import { Heading, origin } from "./heading.js";
 import { RequestPanel } from "./request.js";
 import { adjust, go, link } from "./router.js";
 import { loading, trouble } from "./states.js";
-import { status } from "./status.js";
 import { Tree } from "./tree.js";
 
 const COVERED = matchMedia("(max-width: 860px)"); // here the request lies over the conversation
@@ -20,10 +20,10 @@ const OLDER = 8; // turns that are fetched by themselves at a time
 export class SessionPane {
   constructor(id, { problem }) {
     Object.assign(this, { id, problem, tree: new Tree(), dirty: new Set(), closed: new Set(), facts: null, ended: false });
-    this.head = h("header.session-head");
+    this.heading = new Heading({ id, remove: () => this.#delete() });
     this.scroller = h("div.session-scroll", { tabindex: "0", role: "group", "aria-label": "Session" });
     this.request = new RequestPanel({ session: id, close: () => this.#closeRequest(), jump: (turn) => adjust({ turn }) });
-    this.main = h("div.session-main", {}, this.head, this.scroller);
+    this.main = h("div.session-main", {}, this.heading.element, this.scroller);
     this.element = h("section.session", { "aria-label": "Session" }, this.main, this.request.element);
     this.shelf = { open: new Set(), texts: new Map(), fetch: (turn) => this.#texts(turn) };
     this.soon = calmly(120, () => this.#refresh());
@@ -82,7 +82,7 @@ export class SessionPane {
     this.facts = null;
     this.conversation?.end();
     this.conversation = null;
-    put(this.head, h("div.session-title", {}, this.#back(), h("h1", {}, "Session")));
+    this.heading.fail(this.route);
     put(this.scroller, trouble(error, () => this.load(this.route)));
   }
 
@@ -191,7 +191,7 @@ export class SessionPane {
     const before = this.route;
     this.route = route;
     if (!this.facts) return;
-    this.#drawHead();
+    this.heading.show({ facts: this.facts, tree: this.tree, head: this.#head(), route, live: Boolean(changed) });
     const { turn, request } = route.query;
     const opened = request !== (this.request.turn ?? undefined);
     this.element.toggleAttribute("data-request", Boolean(request));
@@ -219,7 +219,7 @@ export class SessionPane {
     }
     const shown = this.#head();
     const same = shown === this.shown || changed;
-    if (!this.conversation.element.isConnected) put(this.scroller, this.#origin(), this.conversation.element);
+    if (!this.conversation.element.isConnected) put(this.scroller, origin(this.forked), this.conversation.element);
     this.conversation.show(shown, same && this.shown ? changed ?? new Set() : null);
     this.shown = shown;
   }
@@ -233,41 +233,6 @@ export class SessionPane {
     put(this.scroller, comparison(this.tree, this.id, {
       left: one, right: other, shelf: this.shelf, request: (turn) => adjust({ request: turn }),
     }));
-  }
-
-  #origin() {
-    if (!this.forked) return null;
-    return h("p.forked", {}, icon("branch"), "Forked from ",
-      h("a", { href: link(["sessions", this.forked.session], { turn: this.forked.turn }) }, brief(this.forked.session)));
-  }
-
-  #back() {
-    const { path, query } = this.route;
-    const { q, provider, model, tenant, status: state } = query;
-    const to = path[2] ? link(["sessions", this.id]) : link(["sessions"], { q, provider, model, tenant, status: state });
-    return h(path[2] ? "a.icon-button.back.always" : "a.icon-button.back", { href: to, "aria-label": path[2] ? "Back to the conversation" : "Back to the list", title: "Back" }, icon("back"));
-  }
-
-  #drawHead() {
-    const facts = this.facts;
-    const compared = this.route.path[2] === "compare";
-    const head = this.#head();
-    const many = this.tree.heads().length > 1;
-    document.title = `${plain(facts.title || "Untitled")} · Thoughtline`;
-    put(this.head,
-      h("div.session-title", {}, this.#back(), h("h1", { title: facts.title }, facts.title || "Untitled"), status(facts.status),
-        iconButton("copy", "Copy the session's id", () => navigator.clipboard?.writeText(this.id).then(() => announce("Copied"))),
-        iconButton("bin", "Delete this session", () => this.#delete())),
-      h("div.session-facts", {},
-        h("span", { title: facts.models.join(", ") }, facts.models.join(", ") || "no model"),
-        h("span", { title: facts.providers.join(", ") }, facts.providers.join(", ")),
-        h("span", {}, plural(facts.turns, "turn")), h("span", {}, plural(facts.thoughts, "thought")),
-        h("span", { title: moment(facts.created) }, `began ${ago(facts.created) === "now" ? "just now" : `${ago(facts.created)} ago`}`),
-        facts.tenant && h("span", { title: `Tenant ${facts.tenant}` }, `tenant ${brief(facts.tenant)}`),
-        h("code", { title: this.id }, brief(this.id))),
-      many && !compared && h("div.session-branches", {},
-        picker(this.tree, head, { label: "Branch", id: "pick-branch", choose: (one) => adjust({ head: one, turn: undefined }) }),
-        h("a.secondary.small", { href: link(["sessions", this.id, "compare"], { left: head, right: rival(this.tree, head) }) }, icon("compare"), "Compare")));
   }
 
   async #delete() {

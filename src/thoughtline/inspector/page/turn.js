@@ -25,8 +25,9 @@ export function article(turn, context) {
 }
 
 function heard(turn, shelf) {
-  const spoken = turn.input.filter((part) => part.type !== "result");
-  const results = turn.input.filter((part) => part.type === "result");
+  const answers = (part) => part.type === "result" || part.type === "decision";
+  const spoken = turn.input.filter((part) => !answers(part));
+  const results = turn.input.filter(answers);
   return [
     results.length > 0 && h("div.results", {}, parts(results, { turn, side: "input", shelf })),
     spoken.length > 0 && h("div.asked", {}, parts(spoken, { turn, side: "asked", shelf })),
