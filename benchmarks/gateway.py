@@ -1,26 +1,36 @@
 """What the gateway costs beside nginx and LiteLLM's proxy: processor time, rate, delay, memory.
 
-All processes on this machine, over loopback, in one run; machines are noisy, so each figure is the
-best of a few rounds. Processor time is that of the measured process tree, kernel included.
+All processes on this machine, over loopback, in one run. Machines are noisy, from minute to minute
+by a factor of two: so they take turns, round by round. A figure is the best of its rounds, a ratio
+the median of what the rounds say. Processor time is that of the measured process tree, kernel
+included.
 
     python -m benchmarks.gateway            a table
     python -m benchmarks.gateway --docs     the same, written into docs/
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from benchmarks import plots
 from benchmarks.loads import Asked, ask, load, request
 from benchmarks.replay import history
 from benchmarks.stands import Stand, cpu, gateway, litellm, memory, nginx, process
 
-ROUNDS = 3
+ROUNDS = 5
+COUNTS = {"nginx": 4000, "thoughtline": 2000, "LiteLLM": 200}
+"""Small requests to each of them, in each round."""
+STREAMS = {"LiteLLM": 10}
+"""Streams at once; the others can take fifty."""
+
 Figures = dict[str, float]
+Round = dict[str, Figures]
+"""Figures by who was measured."""
 
 DOCUMENT = {
     "model": "deepseek-v4-pro",
@@ -40,11 +50,6 @@ STREAM = "memory per open stream"
 LONG = "processor time, 300 messages with 130 thoughts put back"
 BARS = {REQUEST: 400.0, FIRST: 1000.0, CHUNK: 70.0, STREAM: 100.0, LONG: 10.0}
 UNITS = {REQUEST: "µs", RATE: "1/s", FIRST: "µs", CHUNK: "µs", STREAM: "KB", LONG: "ms"}
-
-
-def best(measure: Callable[[], float], rounds: int = ROUNDS) -> float:
-    """The lowest of a few."""
-    return min(measure() for _ in range(rounds))
 
 
 # -- small requests ------------------------------------------------------------------------------
@@ -68,20 +73,11 @@ def second_turns(path: str) -> Asked:
     return asked
 
 
-def small(stand: Stand, count: int) -> Figures:
+def small(stand: Stand, asked: Asked, count: int) -> Figures:
     """Processor time and rate of requests with a history of one turn, sixteen at a time."""
-    asyncio.run(load(stand.port, request(stand.path, SMALL), 1, 1))  # the turn that is replayed
-    asked = second_turns(stand.path)
-    asyncio.run(load(stand.port, asked, max(16, count // 10), 16))
-    rates: list[float] = []
-
-    def once() -> float:
-        before = cpu(stand.pid)
-        rates.append(asyncio.run(load(stand.port, asked, count, 16))[0])
-        return (cpu(stand.pid) - before) / count * 1e6
-
-    used = best(once)
-    return {REQUEST: used, RATE: max(rates)}
+    before = cpu(stand.pid)
+    rate, _ = asyncio.run(load(stand.port, asked, count, 16))
+    return {REQUEST: (cpu(stand.pid) - before) / count * 1e6, RATE: rate}
 
 
 # -- streams -------------------------------------------------------------------------------------
@@ -94,38 +90,33 @@ def streamed(path: str, chunks: int, seconds: float) -> bytes:
 
 def first(port: int, path: str) -> float:
     """Microseconds to the first token, for a single client."""
-    asked = streamed(path, 3, 0.001)
-    asyncio.run(load(port, asked, 20, 1))
-    once = lambda: statistics.median(asyncio.run(load(port, asked, 100, 1))[1])  # noqa: E731
-    return best(once) * 1e6
+    return statistics.median(asyncio.run(load(port, streamed(path, 3, 0.001), 100, 1))[1]) * 1e6
 
 
-def streams(stand: Stand, count: int = 50, chunks: int = 100) -> Figures:
-    """Fifty streams of fifty chunks a second: processor time per chunk, memory per stream."""
-    asked = streamed(stand.path, chunks, 0.02)
-    asyncio.run(load(stand.port, asked, 10, 10))
-    peaks: list[float] = []
+def streams(stand: Stand, count: int, chunks: int = 100) -> Figures:
+    """Streams of fifty chunks a second: processor time per chunk, memory per stream."""
+    grown = 0.0
 
     async def run() -> None:
+        nonlocal grown
         rest = memory(stand.pid)
+        asked = streamed(stand.path, chunks, 0.02)
         work = asyncio.ensure_future(load(stand.port, asked, count, count))
         await asyncio.sleep(1.0)
-        peaks.append(memory(stand.pid) - rest)
+        grown = max(0.0, memory(stand.pid) - rest)
         await work
 
-    def once() -> float:
-        before = cpu(stand.pid)
-        asyncio.run(run())
-        return (cpu(stand.pid) - before) / (count * chunks) * 1e6
-
-    return {CHUNK: best(once), STREAM: max(0.0, peaks[0]) / count / 1024}
+    before = cpu(stand.pid)
+    asyncio.run(run())
+    used = (cpu(stand.pid) - before) / (count * chunks) * 1e6
+    return {CHUNK: used, STREAM: grown / count / 1024}
 
 
 # -- a long conversation -------------------------------------------------------------------------
 
 
-def conversation(stand: Stand) -> Figures:
-    """The long history, whose 130 thoughts the gateway knows because it saw each of them made."""
+def conversation(stand: Stand) -> bytes:
+    """A request with the long history; the gateway saw its 130 thoughts made, and knows them."""
     document = json.loads(history())
     document.pop("stream")
     # Every assistant message becomes the very answer that this upstream gives, so that it is known.
@@ -148,52 +139,86 @@ def conversation(stand: Stand) -> Figures:
         writer.close()
 
     asyncio.run(teach())
-    asked = request(stand.path, json.dumps({**document, "messages": messages}).encode())
+    return request(stand.path, json.dumps({**document, "messages": messages}).encode())
 
-    def once() -> float:
-        before = cpu(stand.pid)
-        asyncio.run(load(stand.port, asked, 40, 2))
-        return (cpu(stand.pid) - before) / 40 * 1e3
 
-    return {LONG: best(once)}
+def long(stand: Stand, asked: bytes) -> Figures:
+    """Processor time of the long history."""
+    before = cpu(stand.pid)
+    asyncio.run(load(stand.port, asked, 40, 2))
+    return {LONG: (cpu(stand.pid) - before) / 40 * 1e3}
 
 
 # -- all of it -----------------------------------------------------------------------------------
 
 
-def measure() -> dict[str, Figures]:
-    """Figures by who was measured."""
-    found: dict[str, Figures] = {}
-    with process(sys.executable, "-m", "benchmarks.upstream") as provider:
+def measure() -> tuple[Round, Figures]:
+    """Figures by who was measured, and how many times nginx's cost ours is."""
+    with contextlib.ExitStack() as stack:
+        provider = stack.enter_context(process(sys.executable, "-m", "benchmarks.upstream"))
         assert provider.stdout
         upstream = int(provider.stdout.readline())
-        floor = first(upstream, "/v1/chat/completions")
-        with nginx(upstream) as stand:
-            if stand:
-                added = {FIRST: first(stand.port, stand.path) - floor}
-                found["nginx"] = small(stand, 4000) | added | streams(stand)
-        with gateway(upstream) as stand:
-            added = {FIRST: first(stand.port, stand.path) - floor}
-            made = small(stand, 2000) | added | streams(stand) | conversation(stand)
-            found["thoughtline"] = made
-        with litellm(upstream) as stand:
-            if stand:
-                added = {FIRST: first(stand.port, stand.path) - floor}
-                found["LiteLLM"] = small(stand, 200) | added | streams(stand, 10)
-    return found
+        made = {"nginx": nginx, "thoughtline": gateway, "LiteLLM": litellm}
+        found = {who: stack.enter_context(start(upstream)) for who, start in made.items()}
+        stands = {who: stand for who, stand in found.items() if stand is not None}
+        asked = {who: second_turns(stand.path) for who, stand in stands.items()}
+        for who, stand in stands.items():
+            first(stand.port, stand.path)
+            asyncio.run(load(stand.port, request(stand.path, SMALL), 1, 1))  # what is replayed
+            small(stand, asked[who], COUNTS[who] // 10)
+        ours = stands["thoughtline"]
+        told = conversation(ours)
+        rounds: list[Round] = []
+        for _ in range(ROUNDS):
+            floor = first(upstream, "/v1/chat/completions")
+            made_now = {who: _round(who, stands[who], asked[who], floor) for who in stands}
+            made_now["thoughtline"] |= long(ours, told)
+            rounds.append(made_now)
+    return _best(rounds), _ratios(rounds)
+
+
+def _round(who: str, stand: Stand, asked: Asked, floor: float) -> Figures:
+    return {
+        **small(stand, asked, COUNTS[who]),
+        FIRST: first(stand.port, stand.path) - floor,
+        **streams(stand, STREAMS.get(who, 50)),
+    }
+
+
+def _best(rounds: Sequence[Round]) -> Round:
+    most = {RATE, STREAM}  # memory that a round took is there for the next
+    return {
+        who: {
+            what: (max if what in most else min)(made[who][what] for made in rounds)
+            for what in figures
+        }
+        for who, figures in rounds[0].items()
+    }
+
+
+def _ratios(rounds: Sequence[Round]) -> Figures:
+    """Ours to nginx's in the same round, where it is a cost of both."""
+    if "nginx" not in rounds[0]:
+        return {}
+    return {
+        what: statistics.median(made["thoughtline"][what] / made["nginx"][what] for made in rounds)
+        for what in (REQUEST, CHUNK)
+    }
 
 
 def run() -> list[tuple[str, float, str]]:
     """Figures for `make bench`."""
-    return [
+    figures, ratios = measure()
+    rows = [
         (f"{who}: {what}" + (f" (bar {BARS[what]:g})" if what in BARS else ""), figure, UNITS[what])
-        for who, figures in measure().items()
-        for what, figure in figures.items()
+        for who, made in figures.items()
+        for what, figure in made.items()
     ]
+    return [*rows, *((f"thoughtline: {what}", ratio, "× nginx") for what, ratio in ratios.items())]
 
 
 if __name__ == "__main__":
-    figures = measure()
-    print(plots.table(figures, BARS, UNITS))
+    measured = plots.Measured(*measure(), BARS, UNITS)
+    print(plots.table(measured))
     if "--docs" in sys.argv:
-        plots.write(figures, BARS, UNITS)
+        plots.write(measured)

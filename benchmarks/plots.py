@@ -5,11 +5,20 @@ from collections.abc import Mapping
 from html import escape
 from math import log10
 from pathlib import Path
+from typing import NamedTuple
 
-Figures = Mapping[str, Mapping[str, float]]
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, PICTURE = DOCS / "reference" / "performance.md", DOCS / "img" / "performance.svg"
 COLOURS = {"nginx": "#9aa5b1", "thoughtline": "#5b5bd6", "LiteLLM": "#e08e45"}
+
+
+class Measured(NamedTuple):
+    """What was measured."""
+
+    figures: Mapping[str, Mapping[str, float]]  # by who, then by what
+    ratios: Mapping[str, float]  # ours to nginx's
+    bars: Mapping[str, float]
+    units: Mapping[str, str]
 
 
 def shown(figure: float | None, unit: str) -> str:
@@ -19,20 +28,24 @@ def shown(figure: float | None, unit: str) -> str:
     return f"{figure:,.0f} {unit}" if figure >= 20 else f"{figure:.1f} {unit}"
 
 
-def table(figures: Figures, bars: Mapping[str, float], units: Mapping[str, str]) -> str:
+def table(measured: Measured) -> str:
     """One row for each thing that was measured, one column for each who was."""
+    figures, ratios, bars, units = measured
     lines = [
-        f"| | bar | {' | '.join(figures)} |",
-        f"|---|---|{'---|' * len(figures)}",
+        f"| | bar | {' | '.join(figures)} | we, × nginx |",
+        f"|---|---|{'---|' * len(figures)}---|",
     ]
     for what, unit in units.items():
         cells = [shown(made.get(what), unit) for made in figures.values()]
-        lines.append(f"| {what} | {shown(bars.get(what), unit)} | {' | '.join(cells)} |")
+        ratio = f"{ratios[what]:.1f}" if what in ratios else "–"
+        bar = shown(bars.get(what), unit)
+        lines.append(f"| {what} | {bar} | {' | '.join(cells)} | {ratio} |")
     return "\n".join(lines)
 
 
-def svg(figures: Figures, bars: Mapping[str, float], units: Mapping[str, str]) -> str:
+def svg(measured: Measured) -> str:
     """Bars on a logarithmic scale, a group for each thing; a line where the bar is."""
+    figures, _, bars, units = measured
     left, width, high, gap = 330, 420, 16, 26
     pieces: list[str] = []
     y = 40
@@ -75,10 +88,10 @@ def _length(value: float, top: float, width: int) -> float:
     return max(2.0, width * (1 + log10(share) / 3))
 
 
-def write(figures: Figures, bars: Mapping[str, float], units: Mapping[str, str]) -> None:
+def write(measured: Measured) -> None:
     """Put both into the documentation."""
-    PICTURE.write_text(svg(figures, bars, units))
-    made = f"<!-- figures -->\n\n{table(figures, bars, units)}\n\n<!-- end -->"
+    PICTURE.write_text(svg(measured))
+    made = f"<!-- figures -->\n\n{table(measured)}\n\n<!-- end -->"
     text = re.sub(
         r"<!-- figures -->.*<!-- end -->", lambda _: made, PAGE.read_text(), flags=re.DOTALL
     )
