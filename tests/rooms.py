@@ -130,8 +130,7 @@ class Rooms:
             told.append({**message, "body": keep(message.get("body", b""))})
 
         await self.proxy(scope, receive, send)
-        if self.proxy._writes:
-            await asyncio.wait(set(self.proxy._writes))
+        await self.proxy.ledger.settled()
         start = told[0]
         made = {n.decode(): v.decode() for n, v in start["headers"]}
         return Answer(start["status"], b"".join(m.get("body", b"") for m in told[1:]), made)

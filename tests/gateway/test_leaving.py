@@ -68,7 +68,7 @@ def test_an_answer_that_had_not_begun_is_kept_or_not(finish, ended):
             go.set()
             until(lambda: gateway.notes.walks)
             assert gateway.notes.walks == [ended]
-            assert gateway.proxy.open == 0
+            assert gateway.proxy.present.count == 0
 
 
 @pytest.mark.parametrize("cut", [0, 9, len(SAID) - 1])

@@ -94,7 +94,7 @@ def build(
         clock=clock,
     )
     telemetry.metrics.watch(
-        streams=lambda: proxy.open,
+        streams=lambda: proxy.present.count,
         trouble=lambda: hot.trouble,
         backlog=lambda: hot.backlog,
         memory=lambda: hot.remembered,

@@ -7,13 +7,12 @@ thinks, the dialect's own keep-alive is sent between events.
 """
 
 import asyncio
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from thoughtline.exchanges import Exchange
 from thoughtline.gateway.bodies import Unpacker
+from thoughtline.gateway.refusals import fault
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Commit = Callable[[], Awaitable[None]]
@@ -28,12 +27,6 @@ ENDINGS: dict[str, tuple[bytes, ...]] = {
 
 _OVERLAP = 24
 _BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
-
-
-def fault(error: Exception) -> str:
-    """What went wrong and where, without the words it went wrong over."""
-    *_, last = traceback.extract_tb(error.__traceback__)
-    return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
 
 
 class Gallery:

@@ -1,6 +1,5 @@
 """Headers on their way: hop-by-hop ones end here, credentials are exchanged, ours are added."""
 
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from thoughtline.exchanges import Exchange
@@ -130,11 +129,11 @@ def ours(exchange: Exchange, known: Container[str]) -> list[tuple[str, str]]:
     restoration = exchange.restoration
     report = "restored=0; missed=0; placeholder=0; dropped=0"
     if restoration.rulings:
-        count = Counter(ruling.action for ruling in restoration.rulings)
+        done = [ruling.action for ruling in restoration.rulings]
         report = (
-            f"restored={count[Action.RESTORED] + count[Action.REPLACED]}; "
-            f"missed={restoration.missed}; placeholder={count[Action.PLACEHOLDER]}; "
-            f"dropped={count[Action.DROPPED]}"
+            f"restored={done.count(Action.RESTORED) + done.count(Action.REPLACED)}; "
+            f"missed={restoration.missed}; placeholder={done.count(Action.PLACEHOLDER)}; "
+            f"dropped={done.count(Action.DROPPED)}"
         )
     made = [
         ("x-thoughtline-session", exchange.session),

@@ -68,7 +68,7 @@ class Lane:
         """Answer one request, in whatever way; raises nothing but a cancel."""
         proxy = self.visit.proxy
         upstream = ""
-        with proxy.under_way():
+        with proxy.present:
             try:
                 request, whole = self._read(create)
                 chosen = proxy.upstream(self.visit.route, request.model)
@@ -139,7 +139,7 @@ class Lane:
         try:
             await self._dispatch(request, whole, upstream, exchange)
         except asyncio.CancelledError:
-            await asyncio.shield(proxy.write(exchange, LEFT))
+            await asyncio.shield(proxy.ledger.write(exchange, LEFT))
             proxy.observer.ended(exchange, 499, LEFT)
             raise
 
@@ -197,7 +197,7 @@ class Lane:
         except WireError as error:
             reason = str(error)
             if exchange is not None:
-                await proxy.write(exchange, reason)
+                await proxy.ledger.write(exchange, reason)
             await self.visit.refuse(Refusal(502, reason, "upstream_broke_off"), self.name)
         if exchange is not None:
             refused = "refused" if answer.refusal is not None else reason
@@ -212,7 +212,7 @@ class Lane:
         if exchange is not None:
             exchange.feed(framed(event))
             exchange.capture.wire = str(answer.sent.plan)
-            await self.visit.proxy.write(exchange)
+            await self.visit.proxy.ledger.write(exchange)
         answer.commit()
         if answer.sound and (answer.state is State.COMPLETED or answer.incomplete):
             self.latest = whole.grown(answer.response, answer.items)

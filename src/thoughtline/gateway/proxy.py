@@ -9,8 +9,7 @@ can read. Whatever the store does, requests flow.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -20,14 +19,16 @@ from msgspec.structs import replace
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.base import Dialect, Request
-from thoughtline.errors import StoreError, ThoughtlineError, Unreadable, WireError
+from thoughtline.errors import Unreadable, WireError
 from thoughtline.exchanges import Exchange, begin
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.access import Door, Visitor, without_key
-from thoughtline.gateway.gallery import Gallery, fault
+from thoughtline.gateway.gallery import Gallery
 from thoughtline.gateway.healing import Healer, Trial
+from thoughtline.gateway.ledger import Ledger
 from thoughtline.gateway.preparing import keep_on, prepare
-from thoughtline.gateway.refusals import Refusal, foreign, insist, unserved
+from thoughtline.gateway.presence import Presence
+from thoughtline.gateway.refusals import Refusal, fault, foreign, insist, unserved
 from thoughtline.gateway.routes import Route, asked, climbs
 from thoughtline.gateway.upstreams import Directory, Upstream
 from thoughtline.gateway.watching import Watch
@@ -90,17 +91,15 @@ class Proxy:
         self.clock = clock or SystemClock()
         self.healer = Healer(observer, store, self.clock)
         self.exchanges: WeakSet[Exchange] = WeakSet()  # under way, for whoever wants to look
-        self.open = 0  # responses under way
+        self.ledger = Ledger(observer, self.options.commit_wait)
+        self.present = Presence()  # responses under way
         self.draining = False  # going down: those that are here may finish
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._writes: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, from the door to the ledger."""
         route = asked(scope, scope["method"])
         walk = _Walk(self, scope, receive, send, route)
-        with self.under_way():
+        with self.present:
             try:
                 await walk.go()
             except Refusal as refusal:
@@ -116,18 +115,6 @@ class Proxy:
                 said = f"a fault of ours, {fault(error)}: please report it"
                 await walk.answer(Refusal(500, said, "internal_error"))
                 raise  # for the server's log
-
-    @contextlib.contextmanager
-    def under_way(self) -> Iterator[None]:
-        """Something is being answered: `drain` waits for it."""
-        self.open += 1
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self.open -= 1
-            if not self.open:
-                self._idle.set()
 
     def upstream(self, route: Route, model: str) -> Upstream:
         """Who serves a request. Raises `Refusal` when nobody does."""
@@ -192,42 +179,11 @@ class Proxy:
         self.exchanges.add(exchange)
         return exchange
 
-    # -- the ledger ------------------------------------------------------------------------------
-
     async def drain(self, grace: float) -> None:
         """Wait for responses and writes that are still under way, at most this long."""
         self.draining = True
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), grace)
-        if self._writes:
-            await asyncio.wait(set(self._writes))
-
-    async def write(self, exchange: Exchange, reason: str = "") -> None:
-        """The ledger: write the turn; wait for it, but not for ever."""
-        loop = asyncio.get_running_loop()
-        over = loop.create_future()
-        task = loop.create_task(self._write(exchange, reason))
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        task.add_done_callback(lambda _: _release(over))
-        late = loop.call_later(self.options.commit_wait, _release, over)
-        try:
-            await over
-        finally:
-            late.cancel()
-
-    async def _write(self, exchange: Exchange, reason: str) -> None:
-        try:
-            await exchange.finish(reason=reason)
-        except StoreError as error:
-            self.observer.lost(exchange, error)
-        except Exception as error:  # noqa: BLE001 (a turn less, and not an answer less)
-            self.observer.lost(exchange, ThoughtlineError(f"a fault of ours, {fault(error)}"))
-
-
-def _release(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+        await self.present.over(grace)
+        await self.ledger.settled()
 
 
 class _Walk:
@@ -397,7 +353,7 @@ class _Walk:
         gallery = Gallery(
             self.send,
             exchange,
-            lambda: proxy.write(exchange),
+            lambda: proxy.ledger.write(exchange),
             known.get("content-encoding", ""),
             start=lambda: self._start(inbound, ours, stream=stream),
         )
@@ -415,7 +371,7 @@ class _Walk:
         try:
             await gallery.show(inbound.chunks(), stream=stream)
         except WireError as error:
-            await self.proxy.write(exchange, str(error))
+            await self.proxy.ledger.write(exchange, str(error))
             gallery.stop()
             if not self.status:
                 await self._say(Refusal(502, str(error), "upstream_broke_off"))
@@ -441,7 +397,7 @@ class _Walk:
             if exchange is None:
                 self.proxy.observer.passed(self.upstream, self.route.dialect, 499)
                 return
-            await self.proxy.write(exchange, "the client left")
+            await self.proxy.ledger.write(exchange, "the client left")
             self.proxy.observer.ended(exchange, 499, "the client left")
         finally:
             watch.stop()

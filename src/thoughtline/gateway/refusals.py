@@ -1,6 +1,8 @@
 """Requests that we answer ourselves: what is wrong, what was expected, what to do."""
 
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from thoughtline.exchanges import Exchange
 from thoughtline.gateway.routes import Route
@@ -44,6 +46,12 @@ def unserved(route: Route, model: str, known: Sequence[str]) -> Refusal:
         f"give one a pattern under `upstreams.NAME.models`; known: {names}",
         "model_not_found",
     )
+
+
+def fault(error: Exception) -> str:
+    """What went wrong and where, without the words it went wrong over."""
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
 
 
 def insist(exchange: Exchange) -> None:
