@@ -238,7 +238,7 @@ class _Walk:
         try:
             await self._watched(exchange, self._dispatch(exchange, body, upstream))
         except asyncio.CancelledError:  # its time is over: the server cuts the client off
-            await self.proxy.write(exchange, STOPPED)
+            await self.proxy.ledger.write(exchange, STOPPED)
             self.proxy.observer.ended(exchange, 499, STOPPED)
 
     # -- door, reading room ----------------------------------------------------------------------
