@@ -266,6 +266,13 @@ def test_a_call_that_breaks_off_does_not_spin_for_ever():
     assert [c["type"] for c in chunks][-3:] == ["tool-input-error", "finish-step", "error"]
 
 
+def test_a_message_ends_once_and_nothing_comes_after():
+    encoder = Encoder("m")
+    encoder.feed(TextDelta("Hi"), 5.0)
+    assert encoder.end()[-1]["type"] == "abort"
+    assert (encoder.feed(TextDelta("!"), 6.0), encoder.end("late")) == ([], [])
+
+
 def test_half_an_emoji_is_still_a_stream():
     from thoughtline.fronts.ui_stream import written
 
