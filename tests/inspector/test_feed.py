@@ -194,7 +194,7 @@ async def test_a_refresh_in_mid_thought_shows_the_same_start(stage):
         (turn,) = page["turns"]
         assert (turn["running"], turn["outcome"], turn["ended"]) == (True, None, None)
         assert (page["session"]["status"], page["session"]["title"]) == ("running", "A question")
-        assert page["heads"] == [turn["id"]]
+        assert (page["heads"], page["session"]["thoughts"]) == ([turn["id"]], 1)
         shown = turn["output"][0]["duration"]
         assert (shown["state"], shown["startedAt"]) == ("open", live["startedAt"])
         assert turn["output"][0]["text"] is None

@@ -68,7 +68,7 @@ def session_shape(summary: Summary, outline: Outline, running: Sequence[Turn] = 
         missed=sum_of("missed"),
         dropped=sum_of("dropped"),
         placeholder=sum_of("placeholder"),
-        thoughts=outline.thoughts,
+        thoughts=outline.thoughts + sum(len(turn.thoughts) for turn in extra),
     )
 
 
