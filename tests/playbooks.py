@@ -1,9 +1,5 @@
 """Recorded responses in, happenings out, however the bytes are cut: what every reader must obey."""
 
-from itertools import pairwise
-
-from hypothesis import strategies as st
-
 from thoughtline.events import (
     AssistantMessage,
     Keepalive,
@@ -55,14 +51,3 @@ def checked(told):
     assert all(end.closed is not None and not end.aborted for end in ends)
     assert all(timing in stored for timing in ends), (ends, stored)
     return [happening for happening in told if not isinstance(happening, ReasoningEnd)]
-
-
-def single(body):
-    return [body[i : i + 1] for i in range(len(body))]
-
-
-@st.composite
-def splits(draw, body):
-    """The body in a few pieces, some of them empty."""
-    cuts = sorted(draw(st.lists(st.integers(0, len(body)), max_size=12)))
-    return [body[a:b] for a, b in pairwise([0, *cuts, len(body)])]

@@ -18,3 +18,9 @@ CUTS = st.lists(st.integers(0, 100_000), max_size=12)
 def bytewise(data):
     """One byte at a time."""
     return [data[index : index + 1] for index in range(len(data))]
+
+
+@st.composite
+def splits(draw, data):
+    """The data in a few pieces, some of them empty."""
+    return pieces(data, draw(CUTS))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import gemini_recordings as rec
 from junk import JUNK, places, put
-from playbooks import play, show, single, splits
+from playbooks import play, show
+from splits import bytewise, splits
 from thoughtline import keys
 from thoughtline.dialects.gemini import Gemini
 from thoughtline.dialects.objects import Objects
@@ -167,7 +168,7 @@ def test_playbook(name):
 @each_recording
 def test_byte_by_byte(name):
     body = rec.read(name)
-    assert play(reader(name), single(body)) == play(reader(name), [body])
+    assert play(reader(name), bytewise(body)) == play(reader(name), [body])
 
 
 @given(st.sampled_from(list(PLAYBOOK)), st.data())
@@ -190,7 +191,7 @@ def test_events_and_arrays_say_the_same(name):
     for between in (b",", b"\n,\r\n", b",\n"):
         array = b"[" + between.join(lines) + b"]"
         assert play(reader(), [array]) == play(reader(), [body])
-        assert play(reader(), single(array)) == play(reader(), [body])
+        assert play(reader(), bytewise(array)) == play(reader(), [body])
 
 
 def test_a_thought_in_two_chunks_is_one_and_ends_with_its_signature():

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import messages_recordings as rec
 from junk import JUNK, places, put
-from playbooks import play, show, single, splits
+from playbooks import play, show
+from splits import bytewise, splits
 from thoughtline import keys
 from thoughtline.dialects.messages import Messages
 from thoughtline.events import Outcome, Reasoning, TurnEnded, Usage
@@ -158,7 +159,7 @@ def test_playbook(name):
 @each_recording
 def test_byte_by_byte(name):
     body = rec.read(name)
-    assert play(reader(name), single(body)) == play(reader(name), [body])
+    assert play(reader(name), bytewise(body)) == play(reader(name), [body])
 
 
 @given(st.sampled_from(list(PLAYBOOK)), st.data())

@@ -1,7 +1,6 @@
 """Recorded streams in, happenings out, however the bytes are cut."""
 
 import json
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 import responses_recordings as rec
 from junk import JUNK, places, put
 from playbooks import checked
+from splits import bytewise, splits
 from thoughtline import keys
 from thoughtline.dialects.responses_reader import ResponsesReader
 from thoughtline.events import (
@@ -192,17 +192,13 @@ def test_playbook(name):
 @each_recording
 def test_byte_by_byte(name):
     body, stream = rec.read(name), name.endswith(".sse")
-    pieces = [body[i : i + 1] for i in range(len(body))]
-    assert play(pieces, stream=stream) == play([body], stream=stream)
+    assert play(bytewise(body), stream=stream) == play([body], stream=stream)
 
 
 @given(st.sampled_from(list(PLAYBOOK)), st.data())
 def test_any_split(name, data):
     body, stream = rec.read(name), name.endswith(".sse")
-    cuts = sorted(data.draw(st.sets(st.integers(0, len(body)), max_size=12)))
-    bounds = [0, *cuts, len(body)]
-    pieces = [body[a:b] for a, b in pairwise(bounds)]
-    assert play(pieces, stream=stream) == play([body], stream=stream)
+    assert play(data.draw(splits(body)), stream=stream) == play([body], stream=stream)
 
 
 @each_recording
