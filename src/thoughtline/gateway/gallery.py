@@ -7,6 +7,7 @@ thinks, the dialect's own keep-alive is sent between events.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -17,11 +18,11 @@ from thoughtline.gateway.refusals import fault
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Commit = Callable[[], Awaitable[None]]
 
-ENDINGS: dict[str, tuple[bytes, ...]] = {
-    "chat": (b"[DONE]",),
-    "responses": (b"response.completed", b"response.incomplete", b"response.failed"),
-    "messages": (b"message_stop",),
-    "gemini": (b"finishReason", b"finish_reason"),
+ENDINGS = {
+    "chat": re.compile(rb"\[DONE\]"),
+    "responses": re.compile(rb"response\.(?:completed|incomplete|failed)"),
+    "messages": re.compile(rb"message_stop"),
+    "gemini": re.compile(rb"finish(?:Reason|_reason)"),
 }
 """Bytes that the last event of a stream holds. Elsewhere they do no harm: the reader knows."""
 
@@ -64,14 +65,14 @@ class Gallery:
 
     async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
         await self._begin()
-        endings = ENDINGS[self._exchange.dialect.name]
+        seen = ENDINGS[self._exchange.dialect.name].search
         clock = self._loop.time
         tail = b""
         ending = False  # inside of an event that may be the last one: it may come in many chunks
         async for chunk in chunks:
             probe = tail + chunk
             tail = probe[-_OVERLAP:]
-            ending = ending or any(sign in probe for sign in endings) or self._unpacker.packed
+            ending = ending or self._unpacker.packed or seen(probe) is not None
             if ending and not self._committed:
                 self.take(chunk)
                 if self._exchange.done:
