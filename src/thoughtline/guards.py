@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from thoughtline.dialects.base import Placed
-from thoughtline.dialects.thoughts import STRINGS, recast, same, verbatim
+from thoughtline.dialects.thoughts import STRINGS, nameless, recast, same, verbatim
 from thoughtline.events import Outcome
 from thoughtline.memories import Memory
 from thoughtline.parts import RIDING, Carrier, Origin, Part, Thought
@@ -84,17 +84,37 @@ def sendable(
 def _where(memory: Memory, turn: Turn) -> Sequence[Place]:
     """The places of a memory's thoughts in a client's echo of it.
 
-    Blocks that began the output begin the echo, also where the client put words in front of a
-    call: the API that has them wants them first.
+    Blocks and items that began the output begin the echo, also where the client put words in
+    front of a call, or the call in front of the words: they are wanted first.
     """
     where = places(memory.outline)
-    if not memory.thoughts or memory.thoughts[0].carrier is not Carrier.BLOCK:
+    if not memory.thoughts or memory.thoughts[0].carrier not in STANDING:
         return where
     shape = outline(turn.output).lstrip("t")
     if not shape or shape[0] == memory.outline.lstrip("t")[:1]:
         return where
     leading = len(memory.outline) - len(memory.outline.lstrip("t"))
     return (*places("t" + shape[0])[:1] * leading, *where[leading:])
+
+
+def reshaped(turn: Turn, memory: Memory, placed: Sequence[Placed]) -> bool:
+    """Whether a client dropped, added or moved something between an output's sealed items.
+
+    What follows an item is then not what its maker remembers.
+    """
+    if not any(p.carrier is Carrier.ITEM for p in placed) or not any(
+        t.seals for t in memory.thoughts
+    ):
+        return False
+    if any(t.carrier is Carrier.REFERENCE for t in turn.thoughts):
+        return False  # it is only named
+    return outline(turn.output).replace("t", "") != memory.outline.replace("t", "")
+
+
+def unnamed(placed: Sequence[Placed]) -> list[Placed]:
+    """Items without their ids, so that nobody looks for what should follow them."""
+    item = Carrier.ITEM
+    return [Placed(p.place, item, nameless(p.raw)) if p.carrier is item else p for p in placed]
 
 
 def _halved(thoughts: Sequence[Thought]) -> bool:

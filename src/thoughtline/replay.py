@@ -21,10 +21,12 @@ from thoughtline.guards import (
     guard,
     identical,
     render,
+    reshaped,
     respelled,
     sendable,
     standing,
     suffices,
+    unnamed,
 )
 from thoughtline.matching import Match, Path, Rung, resolve
 from thoughtline.memories import Memory
@@ -198,13 +200,16 @@ class _Restorer:
             placed, reasons = [], ["over the limit"]
         if placed:
             enough = self.policy.copies and suffices(echo, placed, self.policy)
+            moved = reshaped(turn, memory, placed)
+            if moved:
+                placed = unnamed(placed)
             if (enough or identical(turn, echo, placed)) and not reasons:
                 action = Action.EXACT
                 if respelled(echo, placed):
                     self._revise(index, placed)
             else:
                 action = Action.REPLACED if echo else Action.RESTORED
-                anonymous = bool(reasons) and Carrier.ITEM in self.policy.reads
+                anonymous = moved or (bool(reasons) and Carrier.ITEM in self.policy.reads)
                 self._revise(index, placed, anonymous=anonymous)
             reason = reasons[0] if reasons else match.reason
             self._say(index, action, reason, match, thoughts=len(placed), left=len(reasons))

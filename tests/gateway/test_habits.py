@@ -1,4 +1,7 @@
-"""Clients of the Messages API with habits: whatever they make of a history, blocks stand where they stood."""
+"""Clients with habits: whatever they make of a history, thoughts stand where they stood.
+
+Of the Messages and the Responses API; those of Chat Completions are in `test_conversations`.
+"""
 
 import json
 
@@ -86,3 +89,69 @@ async def test_nothing_is_refused_and_nothing_is_lost(name, habit):
         ]
     assert statuses(rooms) == [200] * 8
     assert "altered=0; missing=0; misplaced=0; foreign=0" in audit(rooms)
+
+
+# -- Responses -----------------------------------------------------------------------------------
+
+FUNCTIONS = [
+    {"type": "function", "name": tool["name"], "parameters": tool["input_schema"]} for tool in TOOLS
+]
+
+
+def types(items):
+    return [item.get("type") for item in items]
+
+
+def without_thoughts(items):
+    return [item for item in items if item.get("type") != "reasoning"]
+
+
+def without_words_beside_calls(items):
+    """agno: the message that accompanied function calls is gone, its thought is not."""
+    if "function_call" not in types(items):
+        return items
+    return [item for item in items if item["type"] != "message"]
+
+
+def calls_first(items):
+    """Continue: the call before the words that led to it, and no thought."""
+    return sorted(without_thoughts(items), key=lambda item: item["type"] != "function_call")
+
+
+def words_first(items):
+    """A word before calls that had none."""
+    filler = {"role": "assistant", "content": "Calling a tool."}
+    called = "function_call" in types(items) and "message" not in types(items)
+    return [filler, *without_thoughts(items)] if called else without_thoughts(items)
+
+
+def named_only(items):
+    """The AI SDK by default."""
+    kinds = ("reasoning", "message")
+    return [
+        {"type": "item_reference", "id": item["id"]} if item["type"] in kinds else item
+        for item in items
+    ]
+
+
+@pytest.mark.parametrize(
+    "habit", [without_thoughts, without_words_beside_calls, calls_first, words_first, named_only]
+)
+@pytest.mark.parametrize("name", ["openai", "azure", "xai"])
+async def test_no_item_misses_its_pair(name, habit):
+    rooms = with_sim(name, name)
+    asked = {"model": simulator(name).models()[0], "store": False, "tools": FUNCTIONS}
+    history = [{"role": "user", "content": "Question 0"}]
+    for n in range(8):
+        reply = await rooms.post("/v1/responses", {**asked, "input": history})
+        assert reply.status == 200, reply.body
+        items = json.loads(reply.body)["output"]
+        called = [item["call_id"] for item in items if item["type"] == "function_call"]
+        results = [{"type": "function_call_output", "call_id": id, "output": "ok"} for id in called]
+        asks = [{"role": "user", "content": f"Question {n + 1}"}]
+        history = [*history, *habit(items), *(results or asks)]
+    assert statuses(rooms) == [200] * 8
+    told = "altered=0; missing=0"
+    if habit not in (without_words_beside_calls, calls_first):  # what it led to is gone, or moved
+        told += "; misplaced=0"
+    assert told in audit(rooms)

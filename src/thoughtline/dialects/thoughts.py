@@ -123,6 +123,15 @@ _SHAPES: dict[Carrier, Callable[[str], Any]] = {
 }
 
 
+def nameless(raw: str) -> str:
+    """A sealed item without its id; one that is not sealed has nothing else to be known by."""
+    body = raw.encode()
+    has = splice.members(body)
+    if "id" not in has or "encrypted_content" not in has:
+        return raw
+    return splice.apply(body, splice.cut([has["id"]], list(has.values()))).decode()
+
+
 def same(one: str, other: str) -> bool:
     """Whether two JSON texts say the same, however they are spelled; `1` and `true` do not."""
     return one == other or _canonical(one) == _canonical(other)
