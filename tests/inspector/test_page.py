@@ -588,6 +588,9 @@ def test_cache_entries_are_filtered_deleted_and_cleared(browser):
         page.get_by_role("button", name="Clear all").click()
         page.get_by_role("dialog").get_by_role("button", name="Clear").click()
         settled(page, "Nothing is remembered")
+        tab.open("#/sessions/s0")
+        page.get_by_role("button", name="Thought for 3 seconds erased").click()
+        settled(page, "Erased when it was deleted from the cache")
         tab.close()
 
 

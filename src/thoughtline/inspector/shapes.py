@@ -69,6 +69,7 @@ class ThoughtPart(
     text: str | None
     replayed: int  # how many later requests of this session carried it back
     quarantined: bool  # its provider refused it once: it is never sent again
+    forgotten: bool  # deleted from the cache: nothing is left of it but its time
     duration: Duration
 
 

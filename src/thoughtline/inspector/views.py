@@ -146,6 +146,7 @@ def _output(turn: Turn, *, thoughts: bool, replayed: int, running: bool) -> list
                 text=(span.summary if span else part.text) if thoughts else None,
                 replayed=replayed,
                 quarantined=barred,
+                forgotten=any(thought.forgotten for thought in unit),
                 duration=duration(span, running=running) if span else UNKNOWN,
             )
         )

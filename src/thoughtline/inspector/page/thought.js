@@ -27,6 +27,7 @@ export function thought(part, { turn, place, shelf }) {
 
 function meta(part) {
   if (part.quarantined) return h("span.tally.missed", {}, "quarantined");
+  if (part.forgotten) return h("span.tally", {}, "erased");
   return part.replayed ? `replayed ${times(part.replayed)}` : "";
 }
 
@@ -43,6 +44,10 @@ function unfold(body, part, turn, place, shelf) {
   const known = part.text ?? shelf.texts.get(`${turn.id}/${place}`);
   if (known !== undefined) {
     body.replaceChildren(...said(part, known));
+    return;
+  }
+  if (part.forgotten) {
+    body.replaceChildren(...said(part, ""));
     return;
   }
   if (part.duration.state === "open") {
@@ -65,6 +70,7 @@ function said(part, text) {
 
 /** `Encrypted, 3.1 KB, replayed 4 times`. */
 export function facts(part, text) {
+  if (part.forgotten) return "Erased when it was deleted from the cache; only how long it took is kept. It is never sent again.";
   const kind = part.sealed ? (text ? "Summary of an encrypted thought" : "Encrypted") : text ? "As the model wrote it" : "Without text";
   const again = part.replayed ? `replayed ${times(part.replayed)}` : "not replayed yet";
   const more = [
