@@ -201,7 +201,7 @@ class HotStore(Through):
         return events
 
     def _remember(self, batch: Batch) -> None:
-        if any(draft.type == "quarantined" for draft in batch.drafts):
+        if "quarantined" in [draft.type for draft in batch.drafts]:
             self.clear()
         for memory in batch.memories:
             for name in memory.names:
@@ -213,8 +213,8 @@ class HotStore(Through):
     def _forget(self, batch: Batch) -> None:
         """It is committed (or never will be): no longer fresh, but part of what is known."""
         self._unremember(batch)
-        self._spare.extend((batch.tenant, memory) for memory in batch.memories)
         for memory in batch.memories:
+            self._spare.append((batch.tenant, memory))
             for name in memory.names:
                 key = (batch.tenant, name)
                 if self._finding:
@@ -227,11 +227,9 @@ class HotStore(Through):
         for memory in batch.memories:
             for name in memory.names:
                 key = (batch.tenant, name)
-                left = [m for m in self._fresh.get(key, ()) if m.turn != memory.turn]
+                left = [m for m in self._fresh.pop(key, ()) if m.turn != memory.turn]
                 if left:
                     self._fresh[key] = left
-                else:
-                    self._fresh.pop(key, None)
 
     def _postpone(self, batch: Batch, trouble: str) -> None:
         self._troubled(trouble)

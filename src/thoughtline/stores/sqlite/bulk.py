@@ -29,9 +29,9 @@ def width(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
-def padded(values: Sequence[Any]) -> list[Any]:
+def padded(values: Sequence[Any], nothing: Any = None) -> list[Any]:
     """The values, filled up to the width."""
-    return [*values, *[None] * (width(len(values)) - len(values))]
+    return [*values, *[nothing] * (width(len(values)) - len(values))]
 
 
 def _some(left: int, widest: int) -> int:

@@ -36,12 +36,6 @@ _EVENTS = """
 INSERT INTO events (session, seq, id, parent, at, type, version, about, data)
 VALUES {slots}
 """
-_FILED = """
-SELECT json_group_array(json_array(m.number, s.tenant, m.memo))
-FROM (VALUES {slots}) AS asked
-CROSS JOIN memories AS m ON m.session = asked.column1 AND m.turn = asked.column2
-CROSS JOIN sessions AS s ON s.number = m.session
-"""
 _MEMORIES = """
 INSERT INTO memories (number, session, turn, provider, model, entries, chars, at, memo)
 VALUES {slots}
@@ -57,6 +51,7 @@ _look = sql("look.sql")
 memos = msgspec.json.Decoder(Memory)
 filings = msgspec.json.Decoder(list[tuple[int, int, str]])
 _known = msgspec.json.Decoder(dict[str, tuple[int, str, int, int]])
+_filed = msgspec.json.Decoder(list[tuple[str, str, tuple[int, int, str]]])
 _numbers = msgspec.json.Decoder(dict[str, int])
 
 
@@ -89,6 +84,7 @@ class Ledger(Struct):
 
     books: dict[str, Book]
     tenants: dict[str, int]
+    filed: dict[tuple[str, str], tuple[int, int, str]]  # memories of turns that are filed again
     last_tenant: int
     last_session: int
     last_memory: int
@@ -97,7 +93,6 @@ class Ledger(Struct):
 def write(db: sqlite3.Connection, sheets: Sequence[Sheet], now: float) -> Written:
     """Write the sheets, in order, as of now."""
     ledger = _look_up(db, sheets)
-    known = ledger.last_session
     answers: list[int | Conflict] = []
     events: list[Any] = []
     filed: dict[tuple[str, str], tuple[Book, Filed]] = {}
@@ -120,7 +115,8 @@ def write(db: sqlite3.Connection, sheets: Sequence[Sheet], now: float) -> Writte
     written = {session: book for session, book in ledger.books.items() if book.written}
     _write_sessions(db, written, now)
     first = _write_events(db, events)
-    _replace(db, [(b.number, memory.turn) for b, memory in filed.values() if b.number <= known])
+    if ledger.filed:
+        forget(db, [old for turn, old in ledger.filed.items() if turn in filed])
     _write_memories(db, filed.values(), ledger.last_memory)
     return Written(answers=answers, first=first, sessions=frozenset(written))
 
@@ -128,13 +124,17 @@ def write(db: sqlite3.Connection, sheets: Sequence[Sheet], now: float) -> Writte
 def _look_up(db: sqlite3.Connection, sheets: Sequence[Sheet]) -> Ledger:
     sessions = list({sheet.batch.session: None for sheet in sheets})
     tenants = list({sheet.batch.tenant: None for sheet in sheets})
+    turns = [(sheet.batch.session, filed.turn) for sheet in sheets for filed in sheet.filed]
     statement = bulk.widened(_look, "?", bulk.width(len(sessions)))
     statement = bulk.widened(statement, "?", bulk.width(len(tenants)))
+    statement = bulk.widened(statement, "(?, ?)", bulk.width(len(turns)))
     values = [*bulk.padded(sessions), *bulk.padded(tenants)]
-    known, numbers, *last = db.execute(statement, values).fetchone()
+    values += chain.from_iterable(bulk.padded(turns, (None, None)))
+    known, numbers, filed, *last = db.execute(statement, values).fetchone()
     found = _known.decode(known)
     books = {name: Book(*found[name]) if name in found else Book() for name in sessions}
-    return Ledger(books, _numbers.decode(numbers), *last)
+    before = {(session, turn): old for session, turn, old in _filed.decode(filed)}
+    return Ledger(books, _numbers.decode(numbers), before, *last)
 
 
 def _open(db: sqlite3.Connection, ledger: Ledger, book: Book, tenant: str) -> None:
@@ -162,12 +162,6 @@ def _write_events(db: sqlite3.Connection, events: Sequence[Any]) -> int | None:
     cursors = bulk.execute(db, _EVENTS, EVENT, events)
     count = len(events) // EVENT.count("?")
     return (cursors[-1].lastrowid or 0) - count + 1 if cursors else None
-
-
-def _replace(db: sqlite3.Connection, turns: Iterable[tuple[int, str]]) -> None:
-    """Forget the older memories of these turns (session and id)."""
-    for cursor in bulk.execute(db, _FILED, "(?, ?)", list(chain.from_iterable(turns))):
-        forget(db, filings.decode(cursor.fetchone()[0]))
 
 
 def _write_memories(db: sqlite3.Connection, filed: Iterable[tuple[Book, Filed]], last: int) -> None:
