@@ -171,6 +171,15 @@ def test_a_chain_names_everything_before_it(outputs):
             assert old.alone == new.alone
 
 
+def test_what_is_looked_up_together_begins_alike():
+    said = [text("a"), text("b"), (call("{}"),)]
+    found, _ = keys.trail([Turn(input=text("go"), output=output) for output in said])
+    for made in found:
+        assert made.chain[: keys.SHARED] == made.near[: keys.SHARED] == made.alone[: keys.SHARED]
+        assert len({made.chain, made.near, made.alone}) == 3
+    assert len({made.chain[: keys.SHARED] for made in found}) == 3
+
+
 def test_near_survives_when_old_turns_are_edited_away():
     turns = [Turn(input=text(f"q{n}"), output=text(f"a{n}")) for n in range(5)]
     whole = keys.trail(turns)[0]

@@ -26,6 +26,8 @@ from thoughtline.turns import Turn
 
 SIZE = 16
 """Bytes of a key."""
+SHARED = 4
+"""So many of them are those of the output alone: what is looked up together is filed together."""
 
 
 class Keys(Struct, frozen=True, gc=False):
@@ -190,10 +192,11 @@ class Trail:
     def speak(self, parts: Sequence[Part]) -> Keys:
         """Take in its output: the turn's keys."""
         said = _hash(visible(parts))
-        chain = _hash(b"chain" + self._before + self._input + said)
-        near = _hash(b"near" + self._last + self._input + said)
+        shared = said[:SHARED]
+        chain = shared + _hash(b"chain" + self._before + self._input + said)[SHARED:]
+        near = shared + _hash(b"near" + self._last + self._input + said)[SHARED:]
         self._before, self._last, self._input = chain, said, _NOTHING
-        return Keys(chain, near, _hash(b"alone" + said))
+        return Keys(chain, near, said)
 
 
 def trail(turns: Iterable[Turn]) -> tuple[list[Keys | None], Trail]:
