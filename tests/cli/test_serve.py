@@ -1,12 +1,15 @@
 """The gateway as a process: it says where it listens, serves, and ends gracefully."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
@@ -171,6 +174,21 @@ def test_workers_share_the_store(start):
         assert f"restored={turn}; missed=0" in reply.headers["x-thoughtline-replay"]
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
+
+
+def test_workers_end_with_their_supervisor_and_give_the_port_back(start):
+    url, process = start("--workers", "2")
+    exchange(url, [{"role": "user", "content": "mend it"}], "sim/deepseek")
+    process.kill()
+    process.wait()
+    for _ in range(200):
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", int(url.rpartition(":")[2])))
+            listener.listen()
+            return
+        time.sleep(0.1)
+    pytest.fail("somebody still listens")
 
 
 class Slow(BaseHTTPRequestHandler):

@@ -8,9 +8,12 @@ finish, turns are written.
 import contextlib
 import gc
 import json
+import multiprocessing
 import os
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -88,6 +91,7 @@ def application() -> Gateway:
     meeting = os.environ.get(MEETING)
     env = {name: value for name, value in os.environ.items() if name not in (FLAGS, MEETING)}
     settings = load(flags, env, Path.cwd())
+    _follow()
     gateway = build(
         settings,
         wire=simulated.SimWire(HttpWire()),
@@ -99,6 +103,19 @@ def application() -> Gateway:
     gc.freeze()  # what is here now stays: nobody needs to look at it again
     gc.set_threshold(50_000, 20, 50)  # a request leaves hardly any cycles behind
     return gateway
+
+
+def _follow() -> None:
+    """A worker ends when its supervisor does, in whatever way, and gives the port back."""
+    supervisor = multiprocessing.parent_process()
+    if supervisor is None:
+        return
+
+    def wait() -> None:
+        supervisor.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="follow", daemon=True).start()
 
 
 def _listen(settings: Settings) -> socket.socket:
