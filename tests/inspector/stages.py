@@ -17,25 +17,15 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
+from inspector.drafts import SECOND, drafted, timed
 from thoughtline.clock import SystemClock
 from thoughtline.errors import Unavailable
-from thoughtline.events import (
-    AssistantMessage,
-    Outcome,
-    Reasoning,
-    ToolCall,
-    ToolResult,
-    TurnEnded,
-    TurnStarted,
-    Usage,
-    UserMessage,
-    draft,
-)
+from thoughtline.events import Outcome, Usage
 from thoughtline.gateway.build import build
 from thoughtline.inspector import inspector
 from thoughtline.matching import Rung
 from thoughtline.memories import Memory
-from thoughtline.parts import Call, Carrier, Origin, Result, Text, Thought, Timing
+from thoughtline.parts import Call, Carrier, Origin, Thought
 from thoughtline.replay import Action, Ruling
 from thoughtline.settings import Access, Secret, Settings, Store, Upstream
 from thoughtline.stores.base import Batch
@@ -45,7 +35,6 @@ MODEL = "deepseek-v4-pro"
 ORIGIN = Origin(
     dialect="chat", provider="deepseek", endpoint="https://api.deepseek.com", model=MODEL
 )
-SECOND = 1_000_000_000
 
 
 class Talk:
@@ -211,16 +200,6 @@ class Stage:
 
 
 def thought(text, seconds, *, id="", sealed=False, aborted=False, start=0):
-    opened = start * SECOND
-    timing = Timing(
-        sent=0,
-        opened=opened,
-        first=opened,
-        last=opened + seconds * SECOND,
-        closed=None if aborted else opened + seconds * SECOND,
-        at=time.time(),
-        aborted=aborted,
-    )
     raw = json.dumps({"type": "reasoning", "id": id, "encrypted_content": "x" * 3000})
     return Thought(
         carrier=Carrier.ITEM if id else Carrier.REASONING_CONTENT,
@@ -229,42 +208,20 @@ def thought(text, seconds, *, id="", sealed=False, aborted=False, start=0):
         id=id,
         seals=("digest",) if sealed else (),
         origin=ORIGIN,
-        timing=timing,
+        timing=timed(start * SECOND, seconds, sent=0, at=time.time(), cut=aborted),
     )
 
 
-def turn(
-    id,
-    asked,
-    *said,
-    parent="",
-    at=None,
-    outcome=Outcome.COMPLETED,
-    reason="",
-    rulings=(),
-    target=ORIGIN,
-    cached=700,
-):
+def turn(id, asked, *said, at=None, target=ORIGIN, cached=700, **more):
     """One exchange: thoughts and words, in order. What was asked is a text or a tool's result."""
     at = time.time() - 60 if at is None else at
-    bodies = [TurnStarted(target=target, replay=tuple(rulings))]
-    heard = ToolResult(result=asked) if isinstance(asked, Result) else None
-    bodies.append(heard or UserMessage(parts=(Text(text=asked),)))
-    for part in said:
-        if isinstance(part, Thought):
-            bodies.append(Reasoning(thought=part))
-        elif isinstance(part, Call):
-            bodies.append(ToolCall(call=part))
-        else:
-            bodies.append(AssistantMessage(parts=(Text(text=part),)))
-    used = Usage(input=1000, output=200, reasoning=150, cached=cached)
-    bodies.append(TurnEnded(outcome=outcome, reason=reason, usage=used))
-    drafts = [draft(bodies[0], id=id, parent=parent, at=at)]
     thoughts = [part for part in said if isinstance(part, Thought)]
     end = at + 2 + sum((one.timing.last - one.timing.opened) / SECOND for one in thoughts)
-    drafts += [draft(body, id=f"{id}.{n}", parent=id, at=end) for n, body in enumerate(bodies[1:])]
+    more.setdefault("outcome", Outcome.COMPLETED)
+    more["usage"] = Usage(input=1000, output=200, reasoning=150, cached=cached)
+    drafts = drafted(id, [asked], said, target=target, at=at, end=end, **more)
     calls = tuple(part.id for part in said if isinstance(part, Call))
-    return {"id": id, "at": at, "drafts": tuple(drafts), "thoughts": thoughts, "calls": calls}
+    return {"id": id, "at": at, "drafts": drafts, "thoughts": thoughts, "calls": calls}
 
 
 def ruling(position, action=Action.RESTORED, *, memory="", reason="", rung=Rung.CHAIN):

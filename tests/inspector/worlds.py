@@ -13,27 +13,13 @@ import sys
 import tempfile
 import time
 
-from thoughtline.events import (
-    AssistantMessage,
-    Outcome,
-    PermissionDecision,
-    Quarantined,
-    Reasoning,
-    SessionForked,
-    ToolCall,
-    ToolResult,
-    TurnEnded,
-    TurnStarted,
-    Usage,
-    UserMessage,
-    draft,
-)
+from inspector.drafts import SECOND, drafted, timed
+from thoughtline.events import Quarantined, SessionForked, Usage, draft
 from thoughtline.matching import Rung
-from thoughtline.parts import Call, Carrier, Decision, Origin, Result, Text, Thought, Timing
+from thoughtline.parts import Call, Carrier, Decision, Origin, Result, Thought, Timing
 from thoughtline.replay import Action, Ruling
 from thoughtline.stores.base import Batch
 
-S = 1_000_000_000
 HOSTILE = (
     '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
     "</textarea>'\"`${7*7}`{{7*7}} javascript:alert(1) \u202eevil\u202c \u0000 \ud7ff"
@@ -59,17 +45,8 @@ def thought(text="Let me see.", seconds=3.0, *, by="deepseek", start=1.0, **more
     """A thought that opened `start` seconds after its request, and took so long."""
     origin = ORIGINS[by]
     sealed, cut = more.pop("sealed", 0), more.pop("cut", False)
-    opened = 100 * S + round(start * S)
-    closed = None if seconds is None else opened + round(seconds * S)
-    timing = Timing(
-        sent=100 * S,
-        opened=opened,
-        first=opened,
-        last=closed,
-        closed=None if cut else closed,
-        at=1_790_000_000.0 + start,
-        aborted=cut,
-    )
+    opened = 100 * SECOND + round(start * SECOND)
+    timing = timed(opened, seconds, sent=100 * SECOND, at=1_790_000_000.0 + start, cut=cut)
     return Thought(
         carrier=CARRIERS[origin.dialect],
         raw='"' + "x" * max(sealed, len(text)) + '"',
@@ -98,22 +75,19 @@ class Session:
         self._count += 1
         self.at += 30.0
         id = more.get("id", f"{self.id}-t{self._count}")
-        target = ORIGINS[by]
-        heard = [Text(text=said)] if isinstance(said, str) else list(said)
-        bodies = [_heard(part) for part in heard]
-        bodies += [_spoken(Text(text=p) if isinstance(p, str) else p) for p in output]
-        usage = more.get("usage", Usage(input=1200, output=90, reasoning=60, cached=800))
-        first = TurnStarted(target=target, replay=tuple(more.get("rulings", ())))
-        parent = self.last if parent is None else parent
-        drafts = [draft(first, id=id, parent=parent, at=self.at)]
-        if ended:
-            bodies.append(
-                TurnEnded(outcome=Outcome(ended), reason=more.get("reason", ""), usage=usage)
-            )
-        drafts += [
-            draft(body, id=f"{id}-{n}", parent=id, at=self.at + 5.0)
-            for n, body in enumerate(bodies)
-        ]
+        drafts = drafted(
+            id,
+            [said] if isinstance(said, str) else said,
+            output,
+            target=ORIGINS[by],
+            parent=self.last if parent is None else parent,
+            at=self.at,
+            end=self.at + 5.0,
+            rulings=more.get("rulings", ()),
+            outcome=ended,
+            reason=more.get("reason", ""),
+            usage=more.get("usage", Usage(input=1200, output=90, reasoning=60, cached=800)),
+        )
         await self.write(*drafts)
         self.last = id
         return id
@@ -124,22 +98,6 @@ class Session:
     async def note(self, body):
         self._count += 1
         await self.write(draft(body, id=f"{self.id}-n{self._count}", parent="", at=self.at))
-
-
-def _heard(part):
-    if isinstance(part, Result):
-        return ToolResult(result=part)
-    return (
-        PermissionDecision(decision=part)
-        if isinstance(part, Decision)
-        else UserMessage(parts=(part,))
-    )
-
-
-def _spoken(part):
-    if isinstance(part, Thought):
-        return Reasoning(thought=part)
-    return ToolCall(call=part) if isinstance(part, Call) else AssistantMessage(parts=(part,))
 
 
 async def fill(store, at=1_790_000_000.0):
