@@ -205,6 +205,11 @@ def test_a_trail_can_be_walked_in_pieces(messages, cut):
             break
 
 
+def test_asking_for_keys_takes_nothing_in():
+    path = keys.trail([Turn(input=text("q"), output=text("a")), Turn(input=text("r"))])[1]
+    assert path.keys(text("b")) == path.keys(text("b")) == path.speak(text("b"))
+
+
 def test_what_was_heard_before_an_empty_answer_stays_in_the_chain():
     """aider's empty assistant messages; models that think and then say nothing."""
     silent = Turn(input=text("hello"))

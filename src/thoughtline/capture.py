@@ -7,7 +7,6 @@ will be found again. No I/O here: the caller appends the batch.
 """
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 
 from msgspec.structs import replace
 
@@ -153,10 +152,10 @@ class Capture:
         """How the turn is found again: as it stands in the next request."""
         begun = self._begun
         if begun is None:
-            return copy(self._path.trail).speak(turn.output)
+            return self._path.trail.keys(turn.output)
         before = trail(self._path.turns[:-1])[1]
         before.hear(begun.input)
-        return before.speak((*begun.output, *turn.output))
+        return before.keys((*begun.output, *turn.output))
 
     def _echoed(self, turn: Turn) -> Turn:
         """The turn as it will stand in the next request, what it went on from without a name."""

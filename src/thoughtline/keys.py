@@ -189,14 +189,19 @@ class Trail:
         """Take in the input of the next turn."""
         self._input = _hash(visible(parts, heard=True))
 
-    def speak(self, parts: Sequence[Part]) -> Keys:
-        """Take in its output: the turn's keys."""
+    def keys(self, parts: Sequence[Part]) -> Keys:
+        """The keys of that turn if this is its output; nothing is taken in."""
         said = _hash(visible(parts))
         shared = said[:SHARED]
         chain = shared + _hash(b"chain" + self._before + self._input + said)[SHARED:]
         near = shared + _hash(b"near" + self._last + self._input + said)[SHARED:]
-        self._before, self._last, self._input = chain, said, _NOTHING
         return Keys(chain, near, said)
+
+    def speak(self, parts: Sequence[Part]) -> Keys:
+        """Take in its output: the turn's keys."""
+        made = self.keys(parts)
+        self._before, self._last, self._input = made.chain, made.alone, _NOTHING
+        return made
 
 
 def trail(turns: Iterable[Turn]) -> tuple[list[Keys | None], Trail]:

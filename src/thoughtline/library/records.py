@@ -6,7 +6,6 @@ is shown and never written. A turn that started gets an end, whatever happens, a
 """
 
 from collections.abc import Callable, Sequence
-from copy import copy
 
 from msgspec.structs import replace
 
@@ -125,7 +124,7 @@ class Record:
         )
         return remember(
             turn,
-            copy(sent.path.trail).speak(made),
+            sent.path.trail.keys(made),
             skipped=sent.restoration.skipped,
             ruled=self._ruled,  # not of what was sent, which healing may have changed
         )

@@ -62,8 +62,8 @@ def sheet(batch: Batch) -> Sheet:
         if draft.at is not at:  # often it is that of the one before, and spelling a float is work
             at, spelled = draft.at, repr(draft.at)
         about = facts.about(draft.type, draft.data)
-        events += (0, 0, draft.id, draft.parent, spelled, draft.type, draft.version, about)
-        events.append(draft.data)
+        events += (0, 0, draft.id, draft.parent, spelled)
+        events += (draft.type, draft.version, about, draft.data)
     return Sheet(batch, weight, events, [_filed(memory) for memory in batch.memories])
 
 
