@@ -124,16 +124,15 @@ class Exchange:
         self._capture = None
         return self.body
 
-    def _restored(self) -> Restoration:
-        def decide(target: Target) -> Restoration:
-            refused = self.terms.refused
-            return restore(self.path, self.found, target, self._limits, refused)
+    def _decided(self, target: Target) -> Restoration:
+        return restore(self.path, self.found, target, self._limits, self.terms.refused)
 
-        made = decide(self.target)
+    def _restored(self) -> Restoration:
+        made = self._decided(self.target)
         policy = self.target.policy
         if made.fields and Carrier.BLOCK in policy.reads:
             # With thinking switched off this API takes no thought in the message it goes on from.
-            bare = decide(replace(self.target, policy=replace(policy, need=Need.FORBIDDEN)))
+            bare = self._decided(replace(self.target, policy=replace(policy, need=Need.FORBIDDEN)))
             made = replace(made, rulings=bare.rulings, revisions=bare.revisions)
         behind = self._behind.memory if self._behind else None
         if behind is None and not self.terms.noted:

@@ -53,9 +53,10 @@ class Path(Struct, frozen=True, kw_only=True):
             if keys is None:
                 continue
             asked[keys.chain] = asked[keys.near] = asked[keys.alone] = None
-            asked |= dict.fromkeys(_evidence(turn))
             for part in turn.output:
-                if type(part) is Blob and part.sealed:
+                if type(part) is Thought:
+                    asked |= dict.fromkeys(_proofs(part))
+                elif type(part) is Blob and part.sealed:
                     asked[k.sealed(part.digest)] = None  # whose it is; it does not name this turn
         if self.previous:
             asked[k.ref("response", self.previous)] = None
@@ -102,14 +103,11 @@ class Match(Struct, frozen=True, gc=False):
     reason: str = ""
 
 
-def _evidence(turn: Turn) -> list[bytes]:
-    """Names that the client's own echo gives: seals and item ids."""
-    found: list[bytes] = []
-    for part in turn.output:
-        if type(part) is Thought:
-            found += [k.sealed(seal) for seal in part.seals]
-            if part.id:
-                found.append(k.ref("item", part.id))
+def _proofs(echoed: Thought) -> list[bytes]:
+    """Names that a client's own echo gives: seals and item ids."""
+    found = [k.sealed(seal) for seal in echoed.seals]
+    if echoed.id:
+        found.append(k.ref("item", echoed.id))
     return found
 
 
@@ -136,7 +134,7 @@ class _Candidates:
         """All candidates by turn id, each on the best rung it stands on."""
         keys = self._keys
         named = [(Rung.CHAIN, keys.chain), (Rung.NEAR, keys.near)]
-        named += [(Rung.SEAL, name) for name in _evidence(self._turn)]
+        named += [(Rung.SEAL, name) for echo in self._turn.thoughts for name in _proofs(echo)]
         named.append((Rung.ALONE, keys.alone))
         made: dict[str, tuple[Memory, Rung]] = {}
         for rung, name in named:

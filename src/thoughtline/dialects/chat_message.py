@@ -62,9 +62,9 @@ def output(message: Mapping[str, Any], making: Making = ECHOED) -> list[Said]:
             if value is not None:
                 parts.append(making.thought(carrier, value))
     parts += _content(message.get("content"), making)
-    calls = message.get("tool_calls")
-    for index, call in enumerate(calls if isinstance(calls, list) else ()):
-        parts += _call(call, index, making)
+    if isinstance(calls := message.get("tool_calls"), list):
+        for index, call in enumerate(calls):
+            parts += _call(call, index, making)
     if isinstance(legacy := message.get("function_call"), dict):
         parts += _call({"function": legacy}, 0, making)
     return parts
