@@ -129,9 +129,9 @@ async def listening(feed):
     yield
 
 
-async def asked(answerer, **params):
+async def asked(answerer, query=b"", **params):
     """What a route of the API answers."""
-    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": query, "headers": []}
     return json.loads((await answerer(Request({**scope, "path_params": params}))).body)
 
 

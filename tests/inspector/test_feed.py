@@ -13,6 +13,7 @@ from thoughtline.events import EndpointLearned
 from thoughtline.inspector import feeds
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
+from thoughtline.turns import Turn
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -210,6 +211,24 @@ async def test_a_refresh_in_mid_thought_shows_the_same_start(stage):
     assert (stored["running"], made["state"]) == (False, "complete")
     assert made["startedAt"] == live["startedAt"]
     assert stored["reasoningDurations"] == {"part-0": made["seconds"]}
+
+
+async def test_an_old_session_that_runs_again_is_on_top(stage):
+    for n in range(4):
+        await Session(stage.store, f"s{n}", at=1_790_000_000.0 + n).turn("Hi", "Hello")
+
+    async def running():
+        return [("tenant-a", Turn(id="x", session="s0", started=1_790_009_999.0))]
+
+    stage.api._shelf._running = running
+    assert (await asked(stage.api.sessions))["sessions"][0]["id"] != "s0"  # where it stands
+    page = await asked(stage.api.sessions, query=b"limit=2")
+    assert [one["id"] for one in page["sessions"]] == ["s0", "s3", "s2"]
+    assert (page["sessions"][0]["status"], page["sessions"][0]["turns"]) == ("running", 2)
+    page = await asked(stage.api.sessions, query=b"limit=2&cursor=" + page["nextCursor"].encode())
+    assert [one["id"] for one in page["sessions"]] == ["s1", "s0"]
+    page = await asked(stage.api.sessions, query=b"limit=2&status=completed")
+    assert [one["id"] for one in page["sessions"]] == ["s3", "s2"]
 
 
 async def test_a_client_that_leaves_ends_its_turn(stage):

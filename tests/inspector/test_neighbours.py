@@ -113,15 +113,27 @@ async def test_a_worker_that_is_gone_takes_its_turns_along(tmp_path):
 
 
 async def test_a_worker_that_is_busy_is_as_it_was(tmp_path, monkeypatch):
-    turns = [fake()]
-    here, there = Neighbours(tmp_path, list), Neighbours(tmp_path, lambda: turns)
-    async with answering(tmp_path, there.answer):
+    here, there = Neighbours(tmp_path, list), Neighbours(tmp_path, lambda: [fake()])
+    free, over = asyncio.Event(), asyncio.Event()
+    free.set()
+
+    async def answer(reader, writer):
+        await free.wait()
+        await there._answer(reader, writer)
+        over.set()
+
+    async with await asyncio.start_unix_server(answer, tmp_path / "other.sock"):
         await here.look()
-        turns.clear()
-        monkeypatch.setattr(neighbours, "PATIENCE", 0)
+        assert len(list(here.running())) == 1
+        there._own = list
+        free.clear()
+        over.clear()
+        monkeypatch.setattr(neighbours, "PATIENCE", 0.05)
         await here.look()
         assert len(list(here.running())) == 1
         monkeypatch.undo()
+        free.set()
+        await over.wait()
         await here.look()
         assert list(here.running()) == []
 

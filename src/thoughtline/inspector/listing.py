@@ -50,17 +50,17 @@ class Shelf:
         running: dict[str, list[tuple[str, Turn]]],
         listed: Sequence[Summary],
     ) -> list[SessionShape]:
-        """Sessions that run, and that the store does not give for this query: the newest first."""
+        """Sessions that run and do not stand on this page: the newest first.
+
+        One that was last used long ago comes again in its turn, with the page that it stands on.
+        """
         known = {summary.session for summary in listed}
         shapes: list[SessionShape] = []
         for session, turns in running.items():
             tenant, first = turns[0]
             if session in known or which.tenant not in {None, tenant}:
                 continue
-            summary = await self._reading.find(session)
-            if summary is not None and which.status != RUNNING:
-                continue  # it comes in its turn
-            summary = summary or Summary(
+            summary = await self._reading.find(session) or Summary(
                 session=session,
                 tenant=tenant,
                 created=first.started,
