@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from thoughtline import splice
 from thoughtline.dialects.chat_message import NAMES, Raws, exact
 from thoughtline.errors import Unreadable
+from thoughtline.parts import Carrier
 
 
 class ChatAnswer(Struct):
@@ -49,17 +50,20 @@ REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 def decode(body: bytes) -> ChatAnswer:
     """A body as it should be, with no thoughts but those that are members of the message."""
     read = _body(body)
-    answer = ChatAnswer(read.id, read.model, read.usage, read.error)
     choice = read.choices[0] if read.choices else None
     if choice is None or choice.message is None:
-        return answer
-    message = {key: _value(raw) for key, raw in choice.message.items()}
+        return ChatAnswer(read.id, read.model, read.usage, read.error)
+    message: dict[str, Any] = {}
+    raws: dict[tuple[Carrier, int], str] = {}
+    for name, raw in choice.message.items():
+        message[name] = _value(raw)
+        if name in NAMES:
+            raws[NAMES[name], 0] = str(raw, "utf-8")
     if _deep(message):
         raise ValueError("thoughts may stand deeper inside")
-    answer.finish_reason = choice.finish_reason
-    answer.message = message
-    answer.raws = _members(choice.message)
-    return answer
+    return ChatAnswer(
+        read.id, read.model, read.usage, read.error, choice.finish_reason, message, raws
+    )
 
 
 def _deep(message: dict[str, Any]) -> bool:
@@ -68,12 +72,6 @@ def _deep(message: dict[str, Any]) -> bool:
         return True
     calls = message.get("tool_calls")
     return isinstance(calls, list) and any("extra_content" in c for c in calls if type(c) is dict)
-
-
-def _members(spelled: dict[str, Raw]) -> Raws:
-    if NAMES.keys().isdisjoint(spelled):
-        return {}
-    return {(c, 0): str(spelled[name], "utf-8") for name, c in NAMES.items() if name in spelled}
 
 
 def lenient(body: bytes) -> ChatAnswer:

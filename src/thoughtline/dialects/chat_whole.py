@@ -1,20 +1,19 @@
 """A Chat Completions response that was not streamed: one body, read when all of it is there."""
 
-from typing import Any
-
+from thoughtline.clock import Clock
 from thoughtline.dialects.chat_bodies import REFUSED, decode, lenient
 from thoughtline.dialects.chat_message import Making, Said, output
 from thoughtline.dialects.chat_recorder import ChatRecorder
 from thoughtline.errors import Unreadable
 from thoughtline.events import AssistantMessage, Canonical, Happening, Outcome, Reasoning, ToolCall
-from thoughtline.parts import Call, Thought, Timing
+from thoughtline.parts import Call, Origin, Thought, Timing
 
 
 class ChatBody(ChatRecorder):
     """Reads one whole body. Nothing is told before the end, and there are no deltas."""
 
-    def __init__(self, **recorder: Any) -> None:
-        super().__init__(**recorder)
+    def __init__(self, *, clock: Clock, origin: Origin, sent: int) -> None:
+        super().__init__(clock=clock, origin=origin, sent=sent)
         self._body: list[bytes] = []
 
     def feed(self, data: bytes) -> list[Happening]:
