@@ -35,8 +35,9 @@ async def workers(tmp_path):
     one, two = (Stage(store, meeting=tmp_path) for _ in range(2))
     async with answering(tmp_path, *one.live.beside), answering(tmp_path, *two.live.beside):
         yield one, two
-        one.hub.close()
-        two.hub.close()
+        for stage in (one, two):  # nobody looks any more when the workers end
+            stage.hub.close()
+            await until(lambda task=stage.hub._task: task is None or task.done())
 
 
 async def test_what_runs_in_one_is_shown_by_the_other(workers):

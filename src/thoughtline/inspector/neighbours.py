@@ -6,7 +6,6 @@ too busy to answer is taken to be as it was; one that is gone takes its turns al
 """
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -95,10 +94,9 @@ class Neighbours:
 
     async def _ask(self, name: str) -> None:
         before = self._sights.get(name, {})
+        known = {turn: sight.pulse for turn, sight in before.items()}
         try:
-            async with asyncio.timeout(PATIENCE):
-                known = {turn: sight.pulse for turn, sight in before.items()}
-                told = _told.decode(await _exchanged(self._folder / name, _encode(known)))
+            told = _told.decode(await _exchanged(self._folder / name, _encode(known)))
         except TimeoutError:
             return
         except (OSError, msgspec.MsgspecError):
@@ -118,22 +116,29 @@ class Neighbours:
             path.unlink(missing_ok=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, TimeoutError, msgspec.MsgspecError):
+        try:
             async with asyncio.timeout(PATIENCE):
                 known = _known.decode(await reader.read())
                 writer.write(_encode([_sight(one, known) for one in self._own()]))
                 await writer.drain()
-        writer.close()
+        except (
+            OSError,
+            msgspec.MsgspecError,
+        ):  # it left, did not go on, or spoke of something else
+            return
+        finally:
+            writer.close()
 
 
 async def _exchanged(path: Path, asked: bytes) -> bytes:
-    reader, writer = await asyncio.open_unix_connection(path)
+    reader, writer = await asyncio.open_unix_connection(path)  # at once, or not at all
     try:
-        writer.write(asked)
-        writer.write_eof()
-        return await reader.read()
+        async with asyncio.timeout(PATIENCE):
+            writer.write(asked)
+            writer.write_eof()
+            return await reader.read()
     finally:
-        writer.close()
+        writer.transport.abort()
 
 
 def _sight(one: Running, known: dict[str, Pulse]) -> Sight:
