@@ -1,5 +1,6 @@
 """LiteLLM's SDK at work, in an environment of its own; see `workers`."""
 
+import gc
 import json
 import os
 import sys
@@ -101,7 +102,11 @@ def responded(job, **asked):
 
 
 def main():
+    # LiteLLM lets go of streams before their end. When the collector finds one of them while
+    # httpcore holds the lock of its pool, the stream wants that lock, too, and both wait for ever.
+    gc.disable()
     for line in sys.stdin:
+        gc.collect()  # here nobody holds it
         job = json.loads(line)
         try:
             {"chat": chat, "responses": responses}[job["kind"]](job)
