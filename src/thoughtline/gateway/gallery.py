@@ -113,7 +113,7 @@ class Gallery:
             try:
                 self._exchange.feed(plain)
             except Exception as error:  # noqa: BLE001 (no fault of ours may cost a client its answer)
-                self._exchange.give_up(f"a fault of ours, {fault(error)}")
+                self._exchange.give_up(fault(error))
         if not self._unpacker.readable:
             self._exchange.give_up(f"it came packed, and {self._unpacker.why}")
 

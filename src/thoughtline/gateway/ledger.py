@@ -46,8 +46,7 @@ class Ledger:
         except StoreError as error:
             self._watcher.lost(exchange, error)
         except Exception as error:  # noqa: BLE001 (a turn less, and not an answer less)
-            said = f"a fault of ours, {fault(error)}"
-            self._watcher.lost(exchange, ThoughtlineError(said))
+            self._watcher.lost(exchange, ThoughtlineError(fault(error)))
 
     async def settled(self) -> None:
         """Returns when nothing is being written."""

@@ -112,7 +112,7 @@ class Proxy:
             except bodies.Gone:
                 pass
             except Exception as error:
-                said = f"a fault of ours, {fault(error)}: please report it"
+                said = f"{fault(error)}: please report it"
                 await walk.answer(Refusal(500, said, "internal_error"))
                 raise  # for the server's log
 

@@ -49,9 +49,9 @@ def unserved(route: Route, model: str, known: Sequence[str]) -> Refusal:
 
 
 def fault(error: Exception) -> str:
-    """What went wrong and where, without the words it went wrong over."""
+    """In words: what went wrong here and where, without what it went wrong over."""
     *_, last = traceback.extract_tb(error.__traceback__)
-    return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
+    return f"a fault of ours, {type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
 
 
 def insist(exchange: Exchange) -> None:

@@ -121,11 +121,8 @@ class Neighbours:
                 known = _known.decode(await reader.read())
                 writer.write(_encode([_sight(one, known) for one in self._own()]))
                 await writer.drain()
-        except (
-            OSError,
-            msgspec.MsgspecError,
-        ):  # it left, did not go on, or spoke of something else
-            return
+        except (OSError, msgspec.MsgspecError):
+            return  # it left, did not go on, or spoke of something else
         finally:
             writer.close()
 
