@@ -7,7 +7,7 @@ COPY src ./src
 RUN /opt/thoughtline/bin/pip install --no-cache-dir --disable-pip-version-check ".[zstd,otel]"
 
 FROM python:3.13-slim
-RUN useradd --system --create-home --uid 10001 thoughtline \
+RUN useradd --create-home --uid 10001 thoughtline \
  && install --directory --owner=thoughtline --mode=0700 /data
 COPY --from=build /opt/thoughtline /opt/thoughtline
 USER thoughtline
