@@ -7,11 +7,12 @@ and writes.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from thoughtline.gateway.leaving import before_the_end
 from thoughtline.gateway.proxy import Proxy, Receive, Scope, Send
+from thoughtline.gateway.sharing import App, Shared, page
 from thoughtline.gateway.sockets import Sockets
 
 OWN = (
@@ -27,7 +28,6 @@ OWN = (
 )
 """Paths, or beginnings of paths, that are ours and no upstream's."""
 
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Task = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -57,19 +57,19 @@ class Gateway:
         """Dispatch by kind and path."""
         kind = scope["type"]
         if kind == "http":
-            await (self._pages if self._ours(scope) else self.proxy)(scope, receive, send)
+            await self._room(scope)(scope, receive, send)
         elif kind == "lifespan":
             await self._live(receive, send)
         else:
             await self.sockets(scope, receive, send)
 
-    def _ours(self, scope: Scope) -> bool:
+    def _room(self, scope: Scope) -> App:
         path: str = scope["path"]
-        return (
-            path == "/"
-            or path.startswith(OWN)
-            or (path.startswith("/v1/models") and scope["method"] in ("GET", "HEAD"))
-        )
+        if path == "/" or path.startswith(OWN):
+            return self._pages
+        listing = path.startswith("/v1/models") and scope["method"] in ("GET", "HEAD")
+        room = self._pages if listing else self.proxy
+        return Shared(room, self.proxy.door) if page(scope["headers"]) else room
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
