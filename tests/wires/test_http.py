@@ -191,6 +191,25 @@ async def test_connections_are_used_again(wires):
     assert server.connections <= 3 < len(server.requests)
 
 
+async def test_answers_of_every_kind_follow_one_another():
+    scripts = [
+        (PLAIN,),
+        (b"HTTP/1.1 304 Not Modified\r\ncontent-length: 4\r\n\r\n",),  # of what is not sent
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nefgh\r\n0\r\nx-end: 1\r\n\r\n",
+        ),
+        (b"HTTP/1.1 204 No Content\r\n\r\n",),
+        (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", 0.02, PLAIN),
+    ]
+    server, wire = Server(*scripts), HttpWire()
+    async with server.running() as port:
+        got = [await fetch(wire, f"http://127.0.0.1:{port}/") for _ in scripts]
+        await wire.close()
+    assert [body for _, _, body in got] == [b"abcd", b"", b"efgh", b"", b"abcd"]
+    assert got[-1][:2] == got[0][:2]
+    assert server.connections == 1
+
+
 @pytest.mark.parametrize(
     "script",
     [

@@ -96,32 +96,20 @@ class HttpWire:
         patience = request.patience or self._patience
         head = _head(request, place)
         pipe = self._take(place.peer)
-        if pipe is not None:
+        pooled = pipe is not None
+        while True:
+            if pipe is None:
+                pipe = await self._connect(request, place, patience)
             try:
-                await self._through(pipe, head, request, patience)
+                await pipe.ask(head, request.body, patience, bare=request.method == "HEAD")
+            except Stalled as error:
+                raise WireError(f"no answer from {_shown(request.url)}: timed out") from error
             except Broken as error:
-                if pipe.touched or request.method not in _AGAIN:
+                if not pooled or pipe.touched or request.method not in _AGAIN:
                     raise _unreachable(request, error) from error
+                pipe, pooled = None, False
             else:
                 return pipe
-        pipe = await self._connect(request, place, patience)
-        try:
-            await self._through(pipe, head, request, patience)
-        except Broken as error:
-            raise _unreachable(request, error) from error
-        return pipe
-
-    async def _through(
-        self, pipe: Pipe, head: bytes, request: Outbound, patience: Patience
-    ) -> None:
-        try:
-            await pipe.ask(head, request.body, patience, bare=request.method == "HEAD")
-        except Stalled as error:
-            pipe.close()
-            raise WireError(f"no answer from {_shown(request.url)}: timed out") from error
-        except BaseException:
-            pipe.close()
-            raise
 
     async def _connect(self, request: Outbound, place: Place, patience: Patience) -> Pipe:
         loop = asyncio.get_running_loop()
@@ -232,12 +220,13 @@ def _place(url: str) -> Place:
 def _head(request: Outbound, place: Place) -> bytes:
     """The request line and the headers, to the empty line."""
     lines = [f"{request.method} {place.target} HTTP/1.1"]
-    if not any(name in ("host", "Host") for name, _ in request.headers):
+    known = dict(request.headers)
+    if "host" not in known and "Host" not in known:
         lines.append(f"host: {place.named}")
     lines += [f"{name}: {value}" for name, value in request.headers]
     if request.body or request.method not in _BODILESS:
         lines.append(f"content-length: {len(request.body)}")
-    if place.login and not any(name.lower() == "authorization" for name, _ in request.headers):
+    if place.login and not any(name.lower() == "authorization" for name in known):
         lines.append(f"authorization: {place.login}")
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:

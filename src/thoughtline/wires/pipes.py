@@ -8,8 +8,7 @@ every piece.
 
 import asyncio
 import select
-from collections.abc import AsyncIterator
-from typing import cast
+from typing import Self, cast
 
 import httptools
 
@@ -39,9 +38,10 @@ class Stalled(WireError):
 class Pipe(asyncio.Protocol):
     """A connection, and the inbound response on it (`wires.base.Inbound`)."""
 
+    _transport: asyncio.Transport  # there before anything else happens
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
         self._waiter: asyncio.Future[None] | None = None
@@ -49,51 +49,52 @@ class Pipe(asyncio.Protocol):
         self.busy = False  # a request is on it
         self.lost: Exception | None = None  # why there is no connection any more
         self.since = 0.0  # idle since then, by the loop's clock
+        self._parser = httptools.HttpResponseParser(self)  # for one answer after the other
         self._clear()
 
     def _clear(self) -> None:
         self.status = 0
         self.headers: Headers = []
-        self._pairs: list[tuple[str, str]] = []
         self._pieces: list[bytes] = []
         self._size = 0
         self._head = 0
-        self._bounded = False  # the answer says where it ends
-        self._whole = False  # it has ended
+        self._whole = False  # the answer has ended
         self._keep = False  # the connection is good for another one
         self.touched = False  # something of the answer has come
 
     # -- for the wire ----------------------------------------------------------------------------
 
     async def ask(self, head: bytes, body: bytes, patience: Patience, *, bare: bool) -> None:
-        """Send a request; returns when the head of its answer is here. `bare`: it has no body."""
+        """Send a request; returns when the head of its answer is here. `bare`: it has no body.
+
+        A pipe that was waited for in vain is closed.
+        """
         self._clear()
         self.busy = True
         self._bare = bare
         self._idle = patience.idle
-        self._parser = httptools.HttpResponseParser(self)
         self._allow(patience.first_byte)
-        assert self._transport is not None  # noqa: S101 (made when it was connected)
         if len(body) > MOST:
             self._transport.write(head)
             self._transport.write(body)
         else:
             self._transport.write(head + body)
-        while not self.status:
-            await self._news()
+        try:
+            while not self.status:
+                await self._news()
+        except BaseException:
+            self.close()
+            raise
 
     def free(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether another request of this loop may go through."""
-        return self._whole and self._keep and not self._paused and self._open and self._loop is loop
-
-    @property
-    def _open(self) -> bool:
-        return self.lost is None and not (self._transport is None or self._transport.is_closing())
+        fit = self._whole and self._keep and not self._paused and self.lost is None
+        return fit and self._loop is loop and not self._transport.is_closing()
 
     def ended(self) -> bool:
         """Whether the upstream closed it meanwhile, also where the loop was too busy to say so."""
         rested = self._loop.time() - self.since >= RESTED
-        if self._transport is None or not rested or not hasattr(select, "poll"):
+        if not rested or not hasattr(select, "poll"):
             return False
         line = select.poll()
         line.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
@@ -107,34 +108,33 @@ class Pipe(asyncio.Protocol):
     def close(self) -> None:
         """Let go of the connection at once."""
         self.busy = False
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
 
     # -- the answer ------------------------------------------------------------------------------
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> Self:
         """The body as it comes; what came together is given together."""
-        while True:
-            pieces = self._pieces
-            if pieces:
-                self._pieces, self._size = [], 0
-                if self._paused:
-                    self._resume()
-                yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            elif self._whole:
-                return
-            else:
-                await self._news()
+        return self
 
-    async def _news(self) -> None:
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._pieces:
+            if self._whole:
+                raise StopAsyncIteration
+            await self._news()
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        if self._paused:
+            self._resume()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _news(self) -> asyncio.Future[None]:
         """Until something comes, or never will."""
         if self.lost is not None and not self._whole:
             raise self.lost
         self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -142,7 +142,7 @@ class Pipe(asyncio.Protocol):
 
     def _resume(self) -> None:
         self._paused = False
-        if self._open and self._transport is not None:
+        if self.lost is None and not self._transport.is_closing():
             self._transport.resume_reading()
             self._allow(self._idle)  # it was us who were slow
 
@@ -156,8 +156,11 @@ class Pipe(asyncio.Protocol):
             self._keep = False
             self.close()
             return
-        self.touched = True
-        self._deadline = self._loop.time() + self._idle
+        if self.touched:
+            self._deadline = self._loop.time() + self._idle
+        else:
+            self.touched = True
+            self._allow(self._idle)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -171,7 +174,7 @@ class Pipe(asyncio.Protocol):
             if self._head > LONGEST_HEAD:
                 self._fail(Broken("the head of the upstream's answer does not end"))
             return
-        if self._size > MOST and not self._paused and self._transport is not None:
+        if self._size > MOST and not self._paused:
             self._paused = True
             self._transport.pause_reading()
         self._wake()
@@ -180,19 +183,19 @@ class Pipe(asyncio.Protocol):
         self._disarm()
         if self.lost is None:  # otherwise it was us who gave up
             self.lost = Broken(f"connection lost: {exc}" if exc else "the connection was closed")
-            if self.status and not self._bounded and exc is None:
+            if self.status and exc is None and not _bounded(self.headers):
                 self._whole = True  # an answer without a length ends with its connection
         self._wake()
 
     def _fail(self, error: WireError) -> None:
         self.lost = error
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
         self._wake()
 
     # -- what the parser tells us ----------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        self._pairs: list[tuple[str, str]] = []
         if self._whole:  # nobody asked for another one, however little of it is here
             self._keep = False
 
@@ -201,17 +204,13 @@ class Pipe(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        pairs, self._pairs = self._pairs, []
         if self._whole:  # nobody asked for another one
             self._keep = False
             return
         if status < 200:  # not the answer yet
             return
-        self.status, self.headers = status, pairs
-        self._bounded = any(_bounds(name, value) for name, value in pairs)
-        self._allow(self._idle)
+        self.status, self.headers = status, self._pairs
         if self._bare or status in _NO_BODY:
-            self._bounded = True
             self._end(keep=status in _NO_BODY and not self._bare)
 
     def on_body(self, body: bytes) -> None:
@@ -223,12 +222,11 @@ class Pipe(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self.status and not self._whole:
-            self._bounded = True
             self._end(keep=self._parser.should_keep_alive())
 
     def _end(self, *, keep: bool) -> None:
-        sent = self._transport is not None and not self._transport.get_write_buffer_size()
-        self._whole, self._keep = True, keep and sent
+        self._whole = True
+        self._keep = keep and not self._transport.get_write_buffer_size()  # all of it was sent
 
     # -- patience --------------------------------------------------------------------------------
 
@@ -258,8 +256,11 @@ class Pipe(asyncio.Protocol):
             self._timer = None
 
 
-def _bounds(name: str, value: str) -> bool:
-    """Whether a header says where the answer ends."""
-    if name == "transfer-encoding":
-        return value.rpartition(",")[2].strip().lower() == "chunked"
-    return name == "content-length"
+def _bounded(headers: Headers) -> bool:
+    """Whether an answer with these says where it ends."""
+    for name, value in headers:
+        if name == "content-length":
+            return True
+        if name == "transfer-encoding" and value.rpartition(",")[2].strip().lower() == "chunked":
+            return True
+    return False
