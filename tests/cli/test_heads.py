@@ -2,14 +2,13 @@
 
 import json
 import pickle
-import socket
+import re
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
-import uvicorn
 
+from servers import answer, dialled, everything, served
 from thoughtline.cli.heads import Bounded
 
 LIMIT = 10_000
@@ -22,6 +21,8 @@ async def app(scope, receive, send):
         message = await receive()
         size, more = size + len(message.get("body", b"")), message.get("more_body", False)
     said = b"served %d" % size
+    if scope["path"] == "/headers":
+        said = b", ".join(name for name, _ in scope["headers"])
     head = [(b"content-length", b"%d" % len(said))]
     await send({"type": "http.response.start", "status": 200, "headers": head})
     await send({"type": "http.response.body", "body": said})
@@ -29,36 +30,8 @@ async def app(scope, receive, send):
 
 @pytest.fixture(scope="module")
 def port():
-    with served() as port:
-        yield port
-
-
-@contextmanager
-def served(**more):
-    config = uvicorn.Config(
-        app,
-        port=0,
-        log_level="critical",
-        lifespan="off",
-        http=Bounded,
-        h11_max_incomplete_event_size=LIMIT,
-        **more,
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join(10)
-
-
-@contextmanager
-def dialled(port):
-    with socket.create_connection(("127.0.0.1", port)) as peer:
-        peer.settimeout(10)
-        yield peer
+    with served(app, h11_max_incomplete_event_size=LIMIT) as server:
+        yield server.port
 
 
 def test_what_is_small_is_served_again_and_again(port):
@@ -108,19 +81,6 @@ def test_a_body_that_comes_with_the_end_of_a_head_is_no_head(port):
         assert answer(peer)[::2] == (200, b"served 70000")
 
 
-def answer(peer):
-    """One whole answer: status, headers, body."""
-    got = b""
-    while b"\r\n\r\n" not in got:
-        got += peer.recv(1 << 16)
-    head, _, body = got.partition(b"\r\n\r\n")
-    status, *fields = head.decode().split("\r\n")
-    fields = dict(field.lower().split(": ", 1) for field in fields)
-    while len(body) < int(fields["content-length"]):
-        body += peer.recv(1 << 16)
-    return int(status.split()[1]), fields, body
-
-
 @pytest.mark.parametrize("head", [b"\x00\x01\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET\r\n\r\n"])
 def test_what_is_no_http_is_refused_with_words(port, head):
     with dialled(port) as peer:
@@ -161,7 +121,8 @@ def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_not(port, f
 
 def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch):
     monkeypatch.setattr("thoughtline.cli.heads.PATIENCE", 0.2)
-    with served() as port:
+    with served(app) as server:
+        port = server.port
         for begun in (b"", START):
             with dialled(port) as peer:
                 peer.sendall(begun)
@@ -185,13 +146,118 @@ def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch):
     [(b"/v1/messages", ("error", "message")), (b"/v1/chat/completions", ("error", "message"))],
 )
 def test_where_it_is_crowded_the_answer_has_the_shape_of_its_dialect(path, place):
-    with served(limit_concurrency=2) as port, dialled(port), dialled(port) as peer:
-        peer.sendall(b"POST " + path + b" HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}")
+    asked = b"POST " + path + b" HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}"
+    with (
+        served(app, limit_concurrency=2) as server,
+        dialled(server.port),
+        dialled(server.port) as peer,
+    ):
+        peer.sendall(asked)
         status, fields, body = answer(peer)
     assert (status, fields["content-type"], fields["retry-after"]) == (503, "application/json", "1")
     said = json.loads(body)
     assert "server.max_connections" in said[place[0]][place[1]]
     assert ("type" in said) == (path == b"/v1/messages")
+
+
+def test_a_connection_that_rests_for_long_is_closed_without_a_word():
+    with served(app, timeout_keep_alive=0.3) as server, dialled(server.port) as peer:
+        for _ in range(4):  # longer than it may rest, but it does not rest
+            peer.sendall(START + b"content-length: 2\r\n\r\na")
+            time.sleep(0.15)
+            peer.sendall(b"b")
+            assert answer(peer)[0] == 200
+        assert everything(peer) == b""
+
+
+def test_patience_costs_one_timer_and_not_one_per_request():
+    """A request moves the deadline; the timer stays where it is, and looks."""
+    with served(app) as server, dialled(server.port) as peer:
+        timers = []
+        for _ in range(5):
+            peer.sendall(START + b"\r\n")
+            assert answer(peer)[0] == 200
+            (line,) = server.server_state.connections
+            timers.append(line._timer)
+        assert len(set(timers)) == 1
+
+
+def test_requests_that_come_together_are_answered_in_their_order(port):
+    asked = [START + b"content-length: %d\r\n\r\n" % n + b"x" * n for n in (3, 0, 70_000, 1)]
+    with dialled(port) as peer:
+        peer.sendall(b"".join(asked))
+        got = b""
+        while got.count(b"served") < 4:
+            got += peer.recv(1 << 16)
+    assert re.findall(rb"served \d+", got) == [
+        b"served 3",
+        b"served 0",
+        b"served 70000",
+        b"served 1",
+    ]
+
+
+def test_what_comes_after_the_body_is_no_header(port):
+    with dialled(port) as peer:
+        peer.sendall(
+            b"POST /headers HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+            b"1\r\nx\r\n0\r\nauthorization: Bearer other\r\n\r\n"
+        )
+        assert answer(peer)[2] == b"host, transfer-encoding"
+
+
+@pytest.mark.parametrize(
+    ("url", "scope"),
+    [
+        (b"/a/b?c=d?e", ("/a/b", b"/a/b", b"c=d?e")),
+        (b"/a%20b%2Fc", ("/a b/c", b"/a%20b%2Fc", b"")),
+        (b"/", ("/", b"/", b"")),
+        (b"//a?", ("//a", b"//a", b"")),
+        (b"/a?b#c", ("/a", b"/a", b"b")),
+        (b"/a#b?c", ("/a", b"/a", b"")),
+        (b"http://elsewhere:80/a?b", ("/a", b"/a", b"b")),
+        (b"*", ("*", b"*", b"")),
+    ],
+)
+def test_what_is_asked_for_is_taken_apart(url, scope):
+    async def told(asked, receive, send):
+        got = repr((asked["path"], asked["raw_path"], asked["query_string"])).encode()
+        head = [(b"content-length", b"%d" % len(got))]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": got})
+
+    with served(told) as server, dialled(server.port) as peer:
+        peer.sendall(b"OPTIONS " + url + b" HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert answer(peer)[::2] == (200, repr(scope).encode())
+
+
+@pytest.mark.parametrize("url", [b"/\xc3\xa4", b"http://elsewhere", b"elsewhere"])
+def test_what_cannot_be_asked_for_is_refused(port, url):
+    with dialled(port) as peer:
+        peer.sendall(b"GET " + url + b" HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert answer(peer)[0] == 400
+
+
+def test_words_of_refusal_do_not_stand_in_another_answer():
+    go = threading.Event()
+
+    async def slow(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        go.set()
+        await receive()
+        assert (await receive())["type"] == "http.disconnect"
+
+    with served(slow) as server:
+        with dialled(server.port) as peer:
+            peer.sendall(START + b"\r\n")
+            assert go.wait(10)
+            peer.sendall(b"\x00 what is this")
+            assert b"HTTP/1.1 400" not in everything(peer)
+        with dialled(server.port) as peer:  # here nothing was said yet
+            peer.sendall(START + b"\r\n\x00 what is this")
+            assert answer(peer)[0] == 400
+            assert everything(peer) == b""
 
 
 def test_workers_can_be_told_of_it():
