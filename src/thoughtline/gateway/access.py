@@ -10,7 +10,7 @@ by any web page that it shows: a page from elsewhere is a stranger, unless it wa
 """
 
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
@@ -20,15 +20,17 @@ from thoughtline.settings import is_loopback
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-CREDENTIALS = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
+CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key"})
 """Headers that hold a credential, in the dialects' various ways."""
+_BROWSERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode"})
+"""Headers in which a browser says which page asks."""
 
 
 class Visitor(Struct, frozen=True, kw_only=True):
     """Somebody at the door."""
 
     tenant: str
-    credential: str = ""  # the client's own; empty when it was a gateway key
+    account: str = ""  # its own credential's fingerprint; empty when it was a gateway key
     client: str = ""  # the configured client's name
 
 
@@ -43,7 +45,7 @@ class Door:
         admin_token: str = "",
         origins: Sequence[str] = (),
     ) -> None:
-        self._secret = secret
+        self._secret = secret[:64]
         self._clients = dict(clients or {})
         self._admin = admin_token
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
@@ -57,13 +59,13 @@ class Door:
         """The keyed hash under which a credential is known; nothing for no credential."""
         if not credential:
             return ""
-        return blake2b(credential.encode(), key=self._secret[:64], digest_size=16).hexdigest()
+        return blake2b(credential.encode(), key=self._secret, digest_size=16).hexdigest()
 
     def admit(self, headers: Headers, query: str) -> Visitor | None:
         """The visitor, or None for a stranger where keys are configured."""
         if self.open:
-            credential = "\n".join(dict.fromkeys(_all(headers, query)))
-            return Visitor(tenant=self.fingerprint(credential), credential=credential)
+            account = self.fingerprint("\n".join(dict.fromkeys(_all(headers, query))))
+            return Visitor(tenant=account, account=account)
         credential, name = shown(headers, query), ""
         for client, key in self._clients.items():  # every key is compared: no early way out
             if hmac.compare_digest(key.encode(), credential.encode()):
@@ -75,12 +77,14 @@ class Door:
         return "" if self._clients else self._page(headers)
 
     def _page(self, headers: Headers) -> str:
-        for name, value in headers:
-            if name == b"origin":
-                origin = value.decode("latin-1").strip().lower()
-                trusted = origin in self._origins or "*" in self._origins
-                return "" if trusted or _is_local(origin) else origin[:100] or "nowhere"
-        return "" if "*" in self._origins else _embedding(headers)
+        said = {name: value for name, value in headers if name in _BROWSERS}
+        if not said or "*" in self._origins:
+            return ""
+        if b"origin" not in said:
+            return _embedding(said)
+        origin = said[b"origin"].decode("latin-1").strip().lower()
+        trusted = origin in self._origins or _is_local(origin)
+        return "" if trusted else origin[:100] or "nowhere"
 
     @property
     def guarded(self) -> bool:
@@ -101,9 +105,8 @@ class Door:
         return not _FORWARDED & known.keys() and _is_loopback(_bare(known.get(b"host", "")))
 
 
-def _embedding(headers: Headers) -> str:
+def _embedding(said: Mapping[bytes, bytes]) -> str:
     """A page that fetches without saying its name, as for an image; who follows a link may come."""
-    said = {name: value for name, value in headers if name.startswith(b"sec-fetch-")}
     foreign = said.get(b"sec-fetch-site", b"").strip().lower() == b"cross-site"
     return "another site" if foreign and said.get(b"sec-fetch-mode") != b"navigate" else ""
 
@@ -137,18 +140,22 @@ def _is_loopback(host: str) -> bool:
 
 def shown(headers: Headers, query: str) -> str:
     """The credential that a request shows, wherever its dialect puts it."""
-    return next(_all(headers, query), "")
+    return next(iter(_all(headers, query)), "")
 
 
-def _all(headers: Headers, query: str) -> Iterator[str]:
+def _all(headers: Headers, query: str) -> list[str]:
     """All of them: which one counts is the upstream's to say, so all of them make the tenant."""
-    for name, value in headers:
-        if name in CREDENTIALS:
-            text = value.decode("latin-1").strip()
-            scheme, _, token = text.partition(" ")
-            yield token.strip() if scheme.lower() == "bearer" else text
+    found = [_bearer(value.decode("latin-1")) for name, value in headers if name in CREDENTIALS]
     if "key=" in query and (key := dict(parse_qsl(query)).get("key")):
-        yield key
+        found.append(key)
+    return found
+
+
+def _bearer(text: str) -> str:
+    """A header's credential, without the word before it."""
+    text = text.strip()
+    scheme, _, token = text.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else text
 
 
 def without_key(query: str) -> str:

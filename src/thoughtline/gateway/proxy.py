@@ -135,13 +135,12 @@ class Proxy:
         hints: Sequence[str],
     ) -> Exchange:
         """Prepare a request, find what is known of its history, and decide what goes back."""
-        credential = upstream.key or visitor.credential
         learned = self.healer.learned
         await learned.ready()
         target = upstream.target(
             dialect=dialect.name,
             model=request.model,
-            account=self.door.fingerprint(credential),
+            account=self.door.fingerprint(upstream.key) if upstream.key else visitor.account,
         )
         target = learned.target(target)
         ready = await prepare(

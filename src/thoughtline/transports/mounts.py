@@ -147,7 +147,8 @@ class _Threshold(Door):
     def admit(self, headers: Headers, query: str) -> Visitor | None:
         if not self._account:
             return super().admit(headers, query)
-        return Visitor(tenant=self.fingerprint(self._account), credential=self._account)
+        account = self.fingerprint(self._account)
+        return Visitor(tenant=account, account=account)
 
 
 class _Anywhere(Directory):
