@@ -236,15 +236,14 @@ def test_tallies():
 
 
 def test_counts():
-    counts = Counts()
-    assert counts.rate == "0.0%"
+    assert Counts().rate == "0.0%"
     restoration = Restoration(rulings=RULINGS)
-    counts.add(runs(restoration.rulings))
+    counts = Counts.of(runs(restoration.rulings))
     assert counts == Counts(hits=5, misses=2, replays=3)
     assert counts.misses == restoration.missed
     assert counts.rate == "42.9%"
-    counts.reset()
-    assert counts == Counts()
+    assert counts.since(Counts(hits=4, misses=1, replays=3)) == Counts(hits=1, misses=1, replays=0)
+    assert counts.since(counts) == Counts()
 
 
 def test_durations_of_thoughts():

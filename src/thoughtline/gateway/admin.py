@@ -81,7 +81,7 @@ class Admin:
         which = _filter(asked_for(request, FILTERS))
         cleared = await self._store.forget(which)
         if which == EVERYTHING:
-            self._telemetry.counts.reset()
+            self._telemetry.reset()
         self._telemetry.log.info("cleared", peer=peer(request.scope), entries=cleared)
         return Json(Cleared(cleared=cleared))
 

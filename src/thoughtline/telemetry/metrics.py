@@ -8,7 +8,7 @@ reaches only one of them.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
@@ -17,6 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 import thoughtline
+from thoughtline.telemetry.tallies import reported
 
 ADDED = (
     *(0.00005, 0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005),
@@ -28,18 +29,28 @@ COMMIT = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0
 THINKING = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200)
 
 
-class Sums(Counter[tuple[str, ...]]):
-    """A counter's sums by their labels: `sums[labels] += 1`."""
+class Sums(Counter[Any]):
+    """A counter's sums by their labels, or by what labels are made of: `sums[labels] += 1`."""
 
-    def __init__(self, name: str, about: str, labels: Sequence[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        labels: Sequence[str],
+        read: Callable[[Any], Iterable[str]] | None = None,
+    ) -> None:
         super().__init__()
         self._about = (name, about, labels)
+        self._read = read  # gives the labels of what was counted; None: it is them
 
     def collect(self) -> Iterator[Metric]:
         """As Prometheus knows them."""
         name, about, labels = self._about
+        sums: Counter[tuple[str, ...]] = Counter()
+        for counted, amount in list(self.items()):
+            sums[tuple(map(str, self._read(counted) if self._read else counted))] += amount
         family = CounterMetricFamily(name, about, labels=labels)
-        for values, amount in list(self.items()):
+        for values, amount in sums.items():
             family.add_metric(values, amount)
         yield family
 
@@ -50,30 +61,27 @@ class Spread:
     def __init__(self, name: str, about: str, buckets: Sequence[float], label: str = "") -> None:
         self._about = (name, about, [label] if label else [])
         self._buckets = buckets
-        self._counts: dict[str, list[int]] = {}
-        self._sums: dict[str, float] = {}
+        self._counts: dict[str, list[float]] = {}  # by label; after the buckets comes the sum
         if not label:
             self._begin("")
 
-    def _begin(self, label: str) -> list[int]:
-        self._sums[label] = 0.0
-        return self._counts.setdefault(label, [0] * (len(self._buckets) + 1))
+    def _begin(self, label: str) -> list[float]:
+        return self._counts.setdefault(label, [0.0] * (len(self._buckets) + 2))
 
     def observe(self, value: float, label: str = "") -> None:
         """Count one."""
         counts = self._counts.get(label) or self._begin(label)
         counts[bisect_left(self._buckets, value)] += 1
-        self._sums[label] += value
+        counts[-1] += value
 
     def collect(self) -> Iterator[Metric]:
         """As Prometheus knows it: each bucket holds those before it, too."""
         name, about, labels = self._about
         family = HistogramMetricFamily(name, about, labels=labels)
         ends = [*map(repr, map(float, self._buckets)), "+Inf"]
-        for label, counts in list(self._counts.items()):
-            summed = [float(count) for count in accumulate(counts)]
-            buckets = list(zip(ends, summed, strict=True))
-            family.add_metric([label] if labels else [], buckets, self._sums[label])
+        for label, (*counts, total) in list(self._counts.items()):
+            buckets = list(zip(ends, accumulate(counts), strict=True))
+            family.add_metric([label] if labels else [], buckets, total)
         yield family
 
 
@@ -98,11 +106,13 @@ class Metrics:
         self.requests = counter(
             "requests", "Requests that ended.", "upstream", "dialect", "status", "outcome"
         )
-        self.outputs = counter(
-            "outputs",
+        self.outputs = Sums(  # counted by provider and kind of ruling
+            "thoughtline_outputs",
             "What became of the thoughts of earlier outputs, by the rung the answer stood on.",
-            *("provider", "action", "rung"),
+            ("provider", "action", "rung"),
+            lambda counted: (counted[0], *reported(counted[1])),
         )
+        self._added_up.append(self.outputs)
         self.healed = counter(
             "healed",
             "Refusals about reasoning that were acted on.",

@@ -10,9 +10,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import astuple
+
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
-from thoughtline.events import TurnEnded
+from thoughtline.events import TurnEnded, Usage
 from thoughtline.exchanges import Exchange
 from thoughtline.parts import Thought
 from thoughtline.stores.base import Batch
@@ -24,6 +26,7 @@ from thoughtline.wires.answers import Sent
 
 _LEFT = 499
 _LONGEST = 200
+_TOKENS = Usage.__struct_fields__
 _KEY = re.compile(r"(?i)([?&][^=&\s]*(?:key|token|secret)[^=&\s]*=)[^&\s]+")
 
 
@@ -40,7 +43,7 @@ class Telemetry:
     ) -> None:
         self.log = log or open_log()
         self.metrics = metrics or Metrics()
-        self.counts = Counts()
+        self._before = Counts()  # the last reset
         self._traces = traces
         self._clock = clock or SystemClock()
         self._told = traces is not None or self.log.is_enabled_for(logging.INFO)
@@ -49,15 +52,24 @@ class Telemetry:
 
     def replayed(self, exchange: Exchange) -> None:
         """It was decided which thoughts go back; the request leaves now."""
-        metrics = self.metrics
+        metrics, provider = self.metrics, exchange.target.origin.provider
         metrics.added.observe((self._clock.mono() - exchange.received) / 1e9)
-        if found := runs(exchange.restoration.rulings):
-            self.counts.add(found)
-            provider = exchange.target.origin.provider
-            for (word, rung), count in tally(found).items():
-                metrics.outputs[provider, word, rung] += count
+        for kind, count in runs(exchange.restoration.rulings):
+            metrics.outputs[provider, kind] += count
         if exchange.gap:
             self.log.warning("gap", **_place(exchange), why=scrub(exchange.gap))
+
+    @property
+    def counts(self) -> Counts:
+        """How the cache of thoughts has done, since the start or the last `reset`."""
+        return self._counted().since(self._before)
+
+    def reset(self) -> None:
+        """Begin again with `counts`."""
+        self._before = self._counted()
+
+    def _counted(self) -> Counts:
+        return Counts.of((kind, count) for (_, kind), count in self.metrics.outputs.items())
 
     def healed(self, exchange: Exchange, remedy: str, *, changed: bool) -> None:
         """A refusal was understood; `changed`: the body could be changed and goes out again."""
@@ -67,20 +79,20 @@ class Telemetry:
 
     def ended(self, exchange: Exchange, status: int, reason: str) -> None:
         """The response is over, or the client is gone."""
-        end = exchange.capture.ended if status in (200, _LEFT) else None
-        outcome = end.outcome.value if end else _outcome(status)
-        origin = exchange.target.origin
-        self.metrics.requests[exchange.target.name, origin.dialect, str(status), outcome] += 1
-        thoughts = exchange.capture.thoughts
+        metrics, capture, target = self.metrics, exchange.capture, exchange.target
+        end = capture.ended if status in (200, _LEFT) else None
+        outcome = end.outcome if end else _outcome(status)
+        provider, thoughts = target.origin.provider, capture.thoughts
+        metrics.requests[target.name, target.origin.dialect, status, outcome] += 1
         for thought in thoughts:
             if (seconds := duration(thought)) is not None:
-                self.metrics.thinking.observe(seconds, origin.provider)
+                metrics.thinking.observe(seconds, provider)
         if end is not None and end.usage is not None:
-            for kind in ("input", "output", "reasoning", "cached"):
-                if (amount := getattr(end.usage, kind)) is not None:
-                    self.metrics.tokens[origin.provider, kind] += amount
+            for kind, amount in zip(_TOKENS, astuple(end.usage), strict=True):
+                if amount is not None:
+                    metrics.tokens[provider, kind] += amount
         if self._told:
-            facts: dict[str, Any] = {"status": status, "outcome": outcome}
+            facts: dict[str, Any] = {"status": status, "outcome": str(outcome)}
             if reason:  # in our words: what a provider says may quote what it was sent
                 facts["reason"] = scrub(reason)
             self._tell(exchange, facts, end, thoughts)
@@ -127,14 +139,14 @@ class Telemetry:
 
     def passed(self, upstream: str, dialect: str, status: int) -> None:
         """A request without a history went through untouched."""
-        self.metrics.requests[upstream, dialect, str(status), "passed"] += 1
+        self.metrics.requests[upstream, dialect, status, "passed"] += 1
         self.log.info(
             "request", upstream=upstream, dialect=dialect, status=status, outcome="passed"
         )
 
     def refused(self, upstream: str, dialect: str, status: int, code: str) -> None:
         """We answered ourselves: `upstream` only where it is one of ours."""
-        self.metrics.requests[upstream, dialect, str(status), "refused"] += 1
+        self.metrics.requests[upstream, dialect, status, "refused"] += 1
         log = self.log.warning if status >= 500 else self.log.info
         log(
             "request",

@@ -18,8 +18,11 @@ _SENT = frozenset({Action.RESTORED, Action.REPLACED})
 _LACKING = frozenset({Action.ABSENT, Action.PLACEHOLDER})
 _LOOKED_UP = _SENT | {Action.DROPPED, Action.PLACEHOLDER}
 
-Run = tuple[Ruling, int]
-"""One of neighbours that were ruled alike, and how many they are."""
+Kind = tuple[Action, Rung, str, bool]
+"""All that counts of a ruling: action, rung, reason, and whether it is about a turn we know."""
+
+Run = tuple[Kind, int]
+"""What neighbours that were ruled alike have in common, and how many they are."""
 
 Tallies = dict[tuple[str, str], int]
 """(word, rung) → how many outputs."""
@@ -41,24 +44,35 @@ def runs(rulings: Iterable[Ruling]) -> list[Run]:
             count += 1
             continue
         if first is not None:
-            found.append((first, count))
+            found.append((_kind(first), count))
         first, count = ruling, 1
     if first is not None:
-        found.append((first, count))
+        found.append((_kind(first), count))
     return found
 
 
-def missed(ruling: Ruling) -> bool:
+def _kind(ruling: Ruling) -> Kind:
+    return ruling.action, ruling.rung, ruling.reason, bool(ruling.memory)
+
+
+def reported(kind: Kind) -> tuple[str, str]:
+    """The word and the rung under which a kind of ruling is reported."""
+    action, rung, _, _ = kind
+    word = MISSED if action is Action.ABSENT and _missed(kind) else action.value
+    return word, rung.value
+
+
+def _missed(kind: Kind) -> bool:
     """Whether an output went without its thought because its turn was not found."""
-    return ruling.rung is Rung.NONE and ruling.action in _LACKING and ruling.reason in _UNKNOWN
+    action, rung, reason, _ = kind
+    return rung is Rung.NONE and action in _LACKING and reason in _UNKNOWN
 
 
 def tally(runs: Iterable[Run]) -> Tallies:
     """How many outputs came to what, on which rung."""
     sums: Tallies = {}
-    for ruling, count in runs:
-        unfound = ruling.action is Action.ABSENT and missed(ruling)
-        key = (MISSED if unfound else ruling.action.value, ruling.rung.value)
+    for kind, count in runs:
+        key = reported(kind)
         sums[key] = sums.get(key, 0) + count
     return sums
 
@@ -71,25 +85,31 @@ def by_word(tallies: Tallies) -> dict[str, int]:
     return sums
 
 
-class Counts(Struct):
-    """How the cache of thoughts has done, since the start or the last reset."""
+class Counts(Struct, frozen=True):
+    """How the cache of thoughts has done."""
 
     hits: int = 0  # outputs that lacked their thought, and whose turn was found
     misses: int = 0  # outputs that lacked their thought, and whose turn was not
     replays: int = 0  # hits whose thought went back
 
-    def add(self, runs: Iterable[Run]) -> None:
-        """Count one request's outputs too. An exact echo needed no look-up and is none."""
-        for ruling, count in runs:
-            if missed(ruling):
-                self.misses += count
-            elif ruling.memory and ruling.reason not in _UNWANTED and ruling.action in _LOOKED_UP:
-                self.hits += count
-                self.replays += count if ruling.action in _SENT else 0
+    @classmethod
+    def of(cls, runs: Iterable[Run]) -> "Counts":
+        """Of these outputs. An exact echo needed no look-up and is none."""
+        hits = misses = replays = 0
+        for kind, count in runs:
+            action, _, reason, known = kind
+            if _missed(kind):
+                misses += count
+            elif known and reason not in _UNWANTED and action in _LOOKED_UP:
+                hits += count
+                replays += count if action in _SENT else 0
+        return cls(hits, misses, replays)
 
-    def reset(self) -> None:
-        """Begin again."""
-        self.hits = self.misses = self.replays = 0
+    def since(self, before: "Counts") -> "Counts":
+        """What has come to it since then."""
+        return Counts(
+            self.hits - before.hits, self.misses - before.misses, self.replays - before.replays
+        )
 
     @property
     def rate(self) -> str:
