@@ -45,26 +45,25 @@ class Door:
         admin_token: str = "",
         origins: Sequence[str] = (),
     ) -> None:
-        self._secret = secret[:64]
+        self._keyed = blake2b(key=secret[:64], digest_size=16)
         self._clients = dict(clients or {})
         self._admin = admin_token
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
-
-    @property
-    def open(self) -> bool:
-        """Whether anybody may come in with a credential of their own."""
-        return not self._clients
 
     def fingerprint(self, credential: str) -> str:
         """The keyed hash under which a credential is known; nothing for no credential."""
         if not credential:
             return ""
-        return blake2b(credential.encode(), key=self._secret, digest_size=16).hexdigest()
+        made = self._keyed.copy()
+        made.update(credential.encode())
+        return made.hexdigest()
 
     def admit(self, headers: Headers, query: str) -> Visitor | None:
         """The visitor, or None for a stranger where keys are configured."""
-        if self.open:
-            account = self.fingerprint("\n".join(dict.fromkeys(_all(headers, query))))
+        if not self._clients:
+            found = _all(headers, query)
+            one = found[0] if len(found) == 1 else "\n".join(dict.fromkeys(found))
+            account = self.fingerprint(one)
             return Visitor(tenant=account, account=account)
         credential, name = shown(headers, query), ""
         for client, key in self._clients.items():  # every key is compared: no early way out
@@ -77,7 +76,7 @@ class Door:
         return "" if self._clients else self._page(headers)
 
     def _page(self, headers: Headers) -> str:
-        said = {name: value for name, value in headers if name in _BROWSERS}
+        said = {name: value for name, value in reversed(headers) if name in _BROWSERS}
         if not said or "*" in self._origins:
             return ""
         if b"origin" not in said:

@@ -24,7 +24,7 @@ class Gone(ThoughtlineError):
     """The client left before its request was complete."""
 
 
-async def read(receive: Receive, declared: str, limit: int) -> bytes:
+async def read(receive: Receive, declared: bytes, limit: int) -> bytes:
     """The whole body. Raises `TooLarge` as soon as that is certain, `Gone` when it never ends.
 
     `declared` is how long it is to be, in the client's words.

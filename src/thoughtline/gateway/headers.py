@@ -1,10 +1,11 @@
 """Headers on their way: hop-by-hop ones end here, credentials are exchanged, ours are added."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from thoughtline.exchanges import Exchange
 from thoughtline.gateway.access import CREDENTIALS
-from thoughtline.replay import Action
+from thoughtline.replay import Action, Restoration
 
 HOP_BY_HOP = frozenset(
     {
@@ -20,49 +21,55 @@ HOP_BY_HOP = frozenset(
         "expect",
     }
 )
-_OURS_IN = frozenset({"x-thoughtline-session", "x-thoughtline-replay"})
-_NEVER = HOP_BY_HOP | _OURS_IN | {"host", "content-length", "accept-encoding"}
-_KEYS = frozenset(name.decode() for name in CREDENTIALS)
+_ENDLESS = HOP_BY_HOP | {"content-length"}
+_OURS_IN = frozenset({b"x-thoughtline-session", b"x-thoughtline-replay"})
+_NEVER = {name.encode() for name in HOP_BY_HOP} | _OURS_IN
+_NEVER |= {b"host", b"content-length", b"accept-encoding"}
 _GONE = {
-    (keyed, recoded): _NEVER
-    | (_KEYS if keyed else frozenset())
-    | ({"content-encoding"} if recoded else frozenset())
+    (keyed, recoded): frozenset(_NEVER)
+    | (CREDENTIALS if keyed else frozenset())
+    | ({b"content-encoding"} if recoded else frozenset())
     for keyed in (False, True)
     for recoded in (False, True)
 }
 """What does not go on: by whether the client's credential stays here, and the body is plain now."""
+_SENT = frozenset({Action.RESTORED, Action.REPLACED})
+_LACKING = frozenset({Action.ABSENT, Action.PLACEHOLDER})
+_DROPPED, _PLACEHOLDER = Action.DROPPED, Action.PLACEHOLDER
 _HINTS = (
-    "x-thoughtline-session",
-    "session-id",
-    "session_id",
-    "thread-id",
-    "x-session-id",
-    "x-session-affinity",
-    "x-affinity",
-    "x-litellm-session-id",
-    "x-client-request-id",
-    "conversation_id",
+    b"x-thoughtline-session",
+    b"session-id",
+    b"session_id",
+    b"thread-id",
+    b"x-session-id",
+    b"x-session-affinity",
+    b"x-affinity",
+    b"x-litellm-session-id",
+    b"x-client-request-id",
+    b"conversation_id",
 )
 """Headers in which clients name their session."""
 _HINTING = frozenset(_HINTS)
 
 Pairs = Sequence[tuple[bytes, bytes]]
+"""Headers as the ASGI server gives them, with names in lower case."""
 
 
-def text(headers: Pairs) -> list[tuple[str, str]]:
-    """Headers as the ASGI server gives them, as text."""
-    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
-
-
-def hints(known: Mapping[str, str]) -> list[str]:
+def hints(known: Mapping[bytes, bytes]) -> list[str]:
     """Session ids that clients send along; our own header first."""
     if _HINTING.isdisjoint(known):
         return []
-    return [known[name] for name in _HINTS if known.get(name)]
+    return [known[name].decode("latin-1") for name in _HINTS if known.get(name)]
+
+
+def wish(known: Mapping[bytes, bytes]) -> str:
+    """What the client asks of replay: `off` or `strict`, if anything."""
+    said = known.get(b"x-thoughtline-replay")
+    return said.decode("latin-1").strip().lower() if said else ""
 
 
 def upstream(
-    headers: Sequence[tuple[str, str]], *, dialect: str, key: str, recoded: bool, ours: bool = False
+    headers: Pairs, *, dialect: str, key: str, recoded: bool, ours: bool = False
 ) -> list[tuple[str, str]]:
     """What goes on: `key` replaces the client's credential; `recoded`: the body is plain now.
 
@@ -70,9 +77,13 @@ def upstream(
     """
     gone = _GONE[bool(key or ours), recoded]
     for name, value in headers:
-        if name == "connection":
-            gone = gone | {word.strip().lower() for word in value.split(",")}
-    kept = [(name, value) for name, value in headers if name not in gone]
+        if name == b"connection":
+            gone |= {word.strip().lower() for word in value.split(b",")}
+    kept = [
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, value in headers
+        if name not in gone
+    ]
     kept.append(("accept-encoding", "identity"))  # so that what comes back can be read as it comes
     if key:
         kept.append(credential(dialect, key))
@@ -112,32 +123,48 @@ def credential(dialect: str, key: str) -> tuple[str, str]:
 
 
 def downstream(
-    headers: Sequence[tuple[str, str]], ours: Iterable[tuple[str, str]]
+    headers: Sequence[tuple[str, str]], ours: Iterable[tuple[str, str]], *, stream: bool = False
 ) -> list[tuple[bytes, bytes]]:
-    """What the client gets: the upstream's own, without those of its connection, and ours."""
-    gone = HOP_BY_HOP
+    """What the client gets: the upstream's own, without those of its connection, and ours.
+
+    A `stream` has no length: a ping, or the news that the upstream broke, may make it longer.
+    """
+    gone = _ENDLESS if stream else HOP_BY_HOP
     for name, value in headers:
         if name == "connection":
-            gone = gone | {word.strip().lower() for word in value.split(",")}
-    kept = [pair for pair in headers if pair[0] not in gone]
-    kept += ours
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept]
+            gone |= {word.strip().lower() for word in value.split(",")}
+    return [
+        (name.encode("latin-1"), value.encode("latin-1"))
+        for name, value in (*headers, *ours)
+        if name not in gone
+    ]
 
 
 def ours(exchange: Exchange, known: Container[str]) -> list[tuple[str, str]]:
     """Where the turn is kept, and what became of the thoughts; not where an upstream says so."""
-    restoration = exchange.restoration
-    report = "restored=0; missed=0; placeholder=0; dropped=0"
-    if restoration.rulings:
-        done = [ruling.action for ruling in restoration.rulings]
-        report = (
-            f"restored={done.count(Action.RESTORED) + done.count(Action.REPLACED)}; "
-            f"missed={restoration.missed}; placeholder={done.count(Action.PLACEHOLDER)}; "
-            f"dropped={done.count(Action.DROPPED)}"
-        )
-    made = [
-        ("x-thoughtline-session", exchange.session),
-        ("x-thoughtline-turn", exchange.turn),
-        ("x-thoughtline-replay", report),
-    ]
+    capture = exchange.capture
+    made = (
+        ("x-thoughtline-session", capture.session),
+        ("x-thoughtline-turn", capture.turn),
+        ("x-thoughtline-replay", _report(exchange.restoration)),
+    )
     return [pair for pair in made if pair[0] not in known]
+
+
+def _report(restoration: Restoration) -> str:
+    sent = without = placeholders = dropped = 0
+    for ruling in restoration.rulings:
+        action = ruling.action
+        if action in _SENT:
+            sent += 1
+        elif action is _DROPPED:
+            dropped += 1
+        elif action in _LACKING:
+            without += 1
+            placeholders += action is _PLACEHOLDER
+    return _worded(sent, restoration.missed if without else 0, placeholders, dropped)
+
+
+@lru_cache(256)
+def _worded(sent: int, missed: int, placeholders: int, dropped: int) -> str:
+    return f"restored={sent}; missed={missed}; placeholder={placeholders}; dropped={dropped}"

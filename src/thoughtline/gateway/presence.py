@@ -9,19 +9,20 @@ class Presence:
 
     def __init__(self) -> None:
         self.count = 0
-        self._nobody = asyncio.Event()
-        self._nobody.set()
+        self._nobody: asyncio.Event | None = None  # where somebody waits for that
 
     def __enter__(self) -> None:
         self.count += 1
-        self._nobody.clear()
 
     def __exit__(self, *_: object) -> None:
         self.count -= 1
-        if not self.count:
+        if not self.count and self._nobody is not None:
             self._nobody.set()
+            self._nobody = None
 
     async def over(self, patience: float) -> None:
         """Until nobody is left, or patience is at an end."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._nobody.wait(), patience)
+        if self.count:
+            self._nobody = self._nobody or asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._nobody.wait(), patience)

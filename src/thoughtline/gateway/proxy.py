@@ -198,8 +198,9 @@ class _Walk:
             send,
             route,
         )
-        self.headers = headers.text(scope["headers"])
-        self._known = dict(self.headers)
+        self.headers: headers.Pairs = scope["headers"]
+        self._known: dict[bytes, bytes] = dict(self.headers)
+        self._wish = headers.wish(self._known)
         self.query: str = scope.get("query_string", b"").decode("latin-1")
         self.dialect: Dialect | None = DIALECTS.get(route.dialect)
         self.upstream = ""  # its name, once it is certain
@@ -211,10 +212,10 @@ class _Walk:
         visitor = self._door()
         if climbs(self.route.path):
             raise Refusal(400, "the path goes up with `..`; name what you mean", "invalid_path")
-        declared = self._known.get("content-length", "")
+        declared = self._known.get(b"content-length", b"")
         body = await bodies.read(self.receive, declared, options.max_body_bytes)
         received = self.proxy.clock.mono()
-        plain = bodies.unpack(body, self._known.get("content-encoding", ""), options.max_body_bytes)
+        plain = bodies.unpack(body, self._packed, options.max_body_bytes)
         request = self._read(plain)
         if plain is None and request is None:
             self._readable()
@@ -231,7 +232,7 @@ class _Walk:
             hints=headers.hints(self._known),
         )
         exchange.received = received
-        if options.strict or self._asked("strict"):
+        if options.strict or self._wish == "strict":
             insist(exchange)
         self.proxy.observer.replayed(exchange)
         try:
@@ -243,20 +244,20 @@ class _Walk:
     # -- door, reading room ----------------------------------------------------------------------
 
     def _door(self) -> Visitor:
-        visitor = self.proxy.door.admit(self.scope["headers"], self.query)
+        visitor = self.proxy.door.admit(self.headers, self.query)
         if visitor is None:
             raise Refusal(
                 401,
                 "this gateway does not know that key; expected one of its client keys",
                 "invalid_api_key",
             )
-        if page := self.proxy.door.stranger(self.scope["headers"]):
+        if page := self.proxy.door.stranger(self.headers):
             raise foreign(page)
         self._keyed = bool(visitor.client)
         return visitor
 
     def _read(self, body: bytes | None) -> Request | None:
-        if self.dialect is None or body is None or self._asked("off"):
+        if self.dialect is None or body is None or self._wish == "off":
             return None
         try:
             request = self.dialect.read(body)
@@ -271,8 +272,8 @@ class _Walk:
 
     def _readable(self) -> None:
         """A history that nobody here can unpack would lose its thoughts without a word."""
-        packed = self._known.get("content-encoding", "")
-        if self.dialect is not None and not bodies.known(packed) and not self._asked("off"):
+        packed = self._packed
+        if self.dialect is not None and not bodies.known(packed) and self._wish != "off":
             raise Refusal(
                 415,
                 f"the body is packed as {packed!r}, which cannot be read here; send it plain or as "
@@ -281,8 +282,9 @@ class _Walk:
                 "unsupported_encoding",
             )
 
-    def _asked(self, word: str) -> bool:
-        return self._known.get("x-thoughtline-replay", "").strip().lower() == word
+    @property
+    def _packed(self) -> str:
+        return self._known.get(b"content-encoding", b"").decode("latin-1")
 
     # -- dispatch --------------------------------------------------------------------------------
 
@@ -316,7 +318,7 @@ class _Walk:
             plain = bodies.unpack(refusal, encoding, ERROR_LIMIT) or b""
         except bodies.TooLarge:
             return None
-        strict = self.proxy.options.strict or self._asked("strict")
+        strict = self.proxy.options.strict or self._wish == "strict"
         return await self.proxy.healer.heal(exchange, inbound.status, plain, strict=strict)
 
     def _outbound(self, body: bytes, upstream: Upstream, *, recoded: bool) -> Outbound:
@@ -427,9 +429,7 @@ class _Walk:
         self, inbound: Inbound, ours: Sequence[tuple[str, str]], *, stream: bool = False
     ) -> None:
         self.status = inbound.status
-        made = headers.downstream(inbound.headers, ours)
-        if stream:  # a ping, or the news that the upstream broke, may make it longer
-            made = [pair for pair in made if pair[0] != b"content-length"]
+        made = headers.downstream(inbound.headers, ours, stream=stream)
         await self.send({"type": "http.response.start", "status": inbound.status, "headers": made})
 
     async def _rest(self, inbound: Inbound) -> None:

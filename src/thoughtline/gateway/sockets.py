@@ -87,14 +87,10 @@ class _Visit:
         self, proxy: Proxy, scope: Scope, send: Send, route: Route, visitor: Visitor
     ) -> None:
         self.proxy, self.route, self.visitor = proxy, route, visitor
-        shown = [
-            (name, value)
-            for name, value in headers.text(scope["headers"])
-            if not name.startswith("sec-websocket-")
-        ]
+        shown = [one for one in scope["headers"] if not one[0].startswith(b"sec-websocket-")]
         known = dict(shown)
         self.hints = headers.hints(known)
-        self.asked = known.get("x-thoughtline-replay", "").strip().lower()
+        self.asked = headers.wish(known)
         self._headers = shown
         self._query: str = scope.get("query_string", b"").decode("latin-1")
         self._send = send
