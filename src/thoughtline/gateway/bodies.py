@@ -125,3 +125,7 @@ class Unpacker:
     def _stop(self, why: str) -> bytes:
         self.readable, self.why, self._inner = False, why, None
         return b""
+
+
+PLAIN = Unpacker("")
+"""For all that came as it is: there is nothing to remember from one chunk to the next."""

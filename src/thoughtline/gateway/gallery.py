@@ -8,11 +8,11 @@ thinks, the dialect's own keep-alive is sent between events.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 from thoughtline.exchanges import Exchange
-from thoughtline.gateway.bodies import Unpacker
+from thoughtline.gateway.bodies import PLAIN, Unpacker
 from thoughtline.gateway.refusals import fault
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -33,6 +33,14 @@ _BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
 class Gallery:
     """One response on its way to one client."""
 
+    _busy = False
+    _committed = False
+    _between = True  # the last byte sent ended an event: a ping may stand here
+    _last = 0.0  # when something was last sent, by the loop's clock
+    _interval = 0.0
+    _timer: asyncio.TimerHandle | None = None
+    _ping: asyncio.Task[None] | None = None
+
     def __init__(
         self,
         send: Send,
@@ -46,27 +54,16 @@ class Gallery:
         self._start = start  # sends status and headers; None: they are out
         self._exchange = exchange
         self._commit = commit
-        self._unpacker = Unpacker(encoding)
-        self._busy = False
-        self._committed = False
-        self._between = True  # the last byte sent ended an event: a ping may stand here
-        self._loop = asyncio.get_running_loop()
-        self._last = 0.0  # when something was last sent, by the loop's clock
-        self._interval = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-        self._ping: asyncio.Task[None] | None = None
+        self._unpacker = Unpacker(encoding) if encoding else PLAIN
 
-    async def show(self, chunks: AsyncIterator[bytes], *, stream: bool) -> None:
+    def show(self, chunks: AsyncIterator[bytes], *, stream: bool) -> Coroutine[Any, Any, None]:
         """Forward everything; returns when the client has all of it."""
-        if stream:
-            await self._stream(chunks)
-        else:
-            await self._whole(chunks)
+        return self._stream(chunks) if stream else self._whole(chunks)
 
     async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
         await self._begin()
         seen = ENDINGS[self._exchange.dialect.name].search
-        clock = self._loop.time
+        clock = asyncio.get_running_loop().time
         tail = b""
         ending = False  # inside of an event that may be the last one: it may come in many chunks
         async for chunk in chunks:
@@ -97,7 +94,7 @@ class Gallery:
                 await self._begin()
                 await self._forward(held)
             held = chunk
-        await self._commit_once()
+        await self._commit()
         await self._begin()  # what came in one piece goes out in one
         await self._send({"type": "http.response.body", "body": held, "more_body": False})
 
@@ -142,8 +139,9 @@ class Gallery:
     def keep_alive(self, interval: float) -> None:
         """Ping the client whenever nothing came for that long (0: never), until `stop`."""
         if interval > 0 and self.plain:
-            self._interval, self._last = interval, self._loop.time()
-            self._timer = self._loop.call_later(interval, self._tick)
+            loop = asyncio.get_running_loop()
+            self._interval, self._last = interval, loop.time()
+            self._timer = loop.call_later(interval, self._tick)
 
     def stop(self) -> None:
         """No more pings."""
@@ -154,12 +152,13 @@ class Gallery:
 
     def _tick(self) -> None:
         """The one timer of a stream: it is not set anew for each chunk, but looks when due."""
-        now = self._loop.time()
+        loop = asyncio.get_running_loop()
+        now = loop.time()
         if now - self._last >= self._interval:
             if self.between and not self._committed:
-                self._ping = self._loop.create_task(self._say())
+                self._ping = loop.create_task(self._say())
             self._last = now
-        self._timer = self._loop.call_at(self._last + self._interval, self._tick)
+        self._timer = loop.call_at(self._last + self._interval, self._tick)
 
     async def _say(self) -> None:
         if self.between and not self._committed:  # a task comes later: half an event may be out
