@@ -95,11 +95,11 @@ class Learned:
         self._lessons: dict[Place, Lesson] = {}
         self._doubts: set[tuple[Place, Lesson]] = set()
         self._seq = -1
-        self._wait: int | None = 0  # until this reading of the clock; None: everything was read
+        self.wait: int | None = 0  # until this reading of the clock; None: everything was read
 
     async def ready(self) -> None:
         """Read what was learned before, the first time; a store that is down is asked later."""
-        if self._wait is not None and self._clock.mono() >= self._wait:
+        if self.wait is not None and self._clock.mono() >= self.wait:
             await self.refresh()
 
     async def refresh(self) -> None:
@@ -107,9 +107,9 @@ class Learned:
         try:
             async with asyncio.timeout(PATIENCE):
                 self._take(await self._store.read(SESSION, after=self._seq))
-            self._wait = None
+            self.wait = None
         except (StoreError, TimeoutError):
-            self._wait = self._clock.mono() + PAUSE
+            self.wait = self._clock.mono() + PAUSE
 
     def _take(self, events: Iterable[Event]) -> None:
         for event in events:

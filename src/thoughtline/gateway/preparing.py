@@ -33,6 +33,8 @@ from thoughtline.turns import Turn
 
 INCLUDE = "reasoning.encrypted_content"
 UNTAUGHT = Lesson()
+_UNTOUCHED = frozenset({"chat", "gemini"})
+"""Dialects of which nothing needs to be changed, unless an endpoint has taught that."""
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -58,8 +60,10 @@ async def prepare(
 
     `whole`: the log holds what is said, and not only what is thought.
     """
-    taught = lesson or UNTAUGHT
     made = Prepared(request=request)
+    if lesson is None and dialect.name in _UNTOUCHED:
+        return made
+    taught = lesson or UNTAUGHT
     fields: dict[str, bytes | None] = {}
     try:
         if isinstance(dialect, Responses):

@@ -136,7 +136,8 @@ class Proxy:
     ) -> Exchange:
         """Prepare a request, find what is known of its history, and decide what goes back."""
         learned = self.healer.learned
-        await learned.ready()
+        if learned.wait is not None:
+            await learned.ready()
         target = upstream.target(
             dialect=dialect.name,
             model=request.model,
