@@ -109,6 +109,8 @@ def _turns(messages: list[Any]) -> tuple[list[Turn], list[int]]:
             turns.append(Turn(input=tuple(heard), output=tuple(output(message))))
             anchors.append(index)
             heard = []
+        elif role == "user":
+            heard += texts(message.get("content"))
         elif role not in ("system", "developer"):
             heard += _input(message, role)
     if heard:
@@ -127,8 +129,6 @@ def _input(message: Any, role: Any) -> list[Part]:
                 name=name if isinstance(name, str) else "",
             )
         ]
-    if role == "user":
-        return texts(message.get("content"))
     return [blob("unknown", message)]
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from thoughtline import splice
 from thoughtline.dialects.content import blob
-from thoughtline.dialects.inline import inner, pieces
+from thoughtline.dialects.inline import inner, pieces, plain
 from thoughtline.dialects.thoughts import thought
 from thoughtline.errors import Unreadable
 from thoughtline.parts import Blob, Call, Carrier, Origin, Text, Thought, Timing
@@ -29,6 +29,7 @@ MEMBERS = (
 
 NAMES = {carrier.value: carrier for carrier in MEMBERS}
 """The same by their names: a plain string is looked up faster."""
+_NAMED = frozenset(NAMES)
 
 Said = Text | Thought | Call | Blob
 """What an assistant message is made of."""
@@ -56,7 +57,7 @@ ECHOED = Making()
 def output(message: Mapping[str, Any], making: Making = ECHOED) -> list[Said]:
     """The parts of a message."""
     parts: list[Said] = []
-    if not NAMES.keys().isdisjoint(message):
+    if not _NAMED.isdisjoint(message):
         for name, carrier in NAMES.items():
             value = message.get(name)
             if value is not None:
@@ -91,6 +92,8 @@ def _content(content: Any, making: Making) -> list[Said]:
 
 def _spoken(text: str, making: Making) -> list[Said]:
     """A text, and the thoughts in front of it and between its words if there are any."""
+    if plain(text):
+        return [Text(text=text)] if text else []
     parts: list[Said] = []
     for inline, said in pieces(text):
         if inline:

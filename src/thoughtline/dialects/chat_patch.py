@@ -72,7 +72,7 @@ def _beside(thoughts: Sequence[Placed]) -> bool:
 def _added(span: Span, thoughts: Sequence[Placed]) -> Edit:
     """Thoughts as the last members of a message, which has others: at least its role."""
     members = {placed.carrier: placed.raw for placed in thoughts}
-    made = "".join([f',"{key}":{raw}' for key, raw in members.items()])
+    made = "".join([',"' + key + '":' + raw for key, raw in members.items()])
     return (span.end - 1, span.end - 1, made.encode())
 
 

@@ -59,8 +59,9 @@ def tokens(counts: dict[str, Any]) -> Usage:
     )
 
 
-def _count(value: Any, *others: Any) -> int | None:
+def _count(*values: Any) -> int | None:
     """The first of these that is a number of tokens."""
-    if type(value) is int and 0 <= value < 2**63:
-        return value
-    return _count(*others) if others else None
+    for value in values:
+        if type(value) is int and 0 <= value < 2**63:
+            return value
+    return None

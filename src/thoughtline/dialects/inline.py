@@ -26,9 +26,6 @@ def split(text: str) -> tuple[str, str]:
 
 def _behind(text: str, start: int) -> int:
     """Where the thoughts that begin here end, with the whitespace after them."""
-    first = text[start : start + 1]
-    if first != "<" and not first.isspace():
-        return start  # the usual case
     end = start
     while match := _OPENING.match(text, end):
         close = text.find(CLOSE, match.end())
@@ -36,6 +33,12 @@ def _behind(text: str, start: int) -> int:
             return len(text)
         end = close + len(CLOSE)
     return _WHITE.match(text, end).end() if end > start else start  # type: ignore[union-attr]
+
+
+def plain(text: str) -> bool:
+    """Whether there is surely no thought in a text: most begin with a word."""
+    first = text[:1]
+    return first != "<" and not first.isspace()
 
 
 def pieces(text: str, *, anywhere: bool = False) -> list[tuple[str, str]]:

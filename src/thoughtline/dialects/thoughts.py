@@ -24,6 +24,8 @@ BYPASSES = frozenset(
 
 _SEALED_KEYS = ("encrypted_content", "signature", "data", "thoughtSignature", "thought_signature")
 _TEXT_KEYS = ("thinking", "text", "summary", "content")
+_SECRET = frozenset({Carrier.REASONING_OPAQUE, Carrier.SIGNATURE, Carrier.EXTRA_CONTENT})
+"""Carriers in which there is nothing to be read."""
 
 
 def _texts(value: Any) -> list[str]:
@@ -68,9 +70,9 @@ def thought(
     timing: Timing | None = None,
 ) -> Thought:
     """A thought from a carrier's decoded value and, where it is at hand, its exact JSON text."""
-    readable = carrier not in (Carrier.REASONING_OPAQUE, Carrier.SIGNATURE, Carrier.EXTRA_CONTENT)
     if raw is None:
         raw = splice.dumps(value).decode()
+    readable = carrier not in _SECRET
     if readable and type(value) is str:  # the usual case: nothing is inside
         text = value if text is None else text
         return Thought(carrier=carrier, raw=raw, text=text, origin=origin, timing=timing)
