@@ -1,6 +1,7 @@
 """What every store must do. A store's tests subclass `StoreContract` and say how to open it."""
 
 import asyncio
+from math import inf
 
 import pytest
 from msgspec.structs import replace
@@ -92,7 +93,7 @@ class Appending(StoreContract):
         (summary,) = await store.sessions(tenant=batch.tenant)
         assert (summary.session, summary.tenant) == (batch.session, batch.tenant)
 
-    @pytest.mark.parametrize("at", [0.0, 0.1 + 0.2, 1763250000.1234567, 5e-324, 1.7e308, -1.0])
+    @pytest.mark.parametrize("at", [0.0, 0.1 + 0.2, 1763250000.1234567, 5e-324, 1.7e308, -1.0, inf])
     async def test_times_come_back_exactly(self, store, at):
         await store.append(Batch(session="s", tenant="T", drafts=(plain(at=at),)))
         (event,) = await store.read("s")
@@ -329,6 +330,18 @@ class Finding(StoreContract):
         await store.append(refusal("early", "t1", 0))
         await store.append(turn("s", "t1", '"a"', '"b"', names=[A]))
         assert (await store.find("T", [A]))[A][0].quarantined == {0}
+
+    async def test_refusals_among_other_events_and_batches_are_applied(self, store):
+        await store.append(turn("s", "t1", '"a"', '"b"', names=[A]))
+        two = replace(
+            refusal("s", "t1"), drafts=refusal("s", "t1", 1).drafts + refusal("s", "t2", 0).drafts
+        )
+        late = turn("s", "t2", '"a"', '"b"', names=[B])
+        mixed = replace(late, drafts=(*late.drafts, *two.drafts))
+        await asyncio.gather(*[store.append(batch) for batch in (notes("z", 3), mixed, notes("s"))])
+        found = await store.find("T", [A, B])
+        assert found[A][0].quarantined == {1}
+        assert found[B][0].quarantined == {0}
 
     async def test_refusals_do_not_cross_tenants(self, store):
         await store.append(turn("s", "t1", '"a"', names=[A]))

@@ -170,6 +170,7 @@ BIG = ("events", "memories", "names", "sessions", "e", "m", "n", "s")
         (queries._SESSIONS.format(whose=""), "", ""),
         (queries._SESSIONS.format(whose=queries._WHOSE), "", ""),
         (bulk.widened(bulk.widened(rows._look, "?", 4), "?", 2), "(?, ?)", ", "),
+        (rows._ABOUT, "", ""),
         (rows._FORGET, "?", ", "),
         (rows._FORGET_NAMES, "(tenant = ? AND name = ? AND memory = ?)", " OR "),
         (writer._TOUCH, "(?, ?)", ", "),
@@ -181,7 +182,7 @@ BIG = ("events", "memories", "names", "sessions", "e", "m", "n", "s")
         (forgetting._THOUGHTS, "?", ", "),
         (forgetting._BLANK, "(?, ?, ?)", ", "),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_no_statement_of_the_hot_path_scans_a_table(tmp_path, statement, row, glue):
     db = File(tmp_path / "store.db", timeout=1, synchronous="normal").for_writing()

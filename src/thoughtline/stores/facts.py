@@ -79,6 +79,10 @@ def number(batch: Batch, last: int) -> list[Event]:
     ]
 
 
+POINTING = frozenset({"quarantined", "session_forked"})
+"""Events that are about something else."""
+
+
 def about(type: str, data: str) -> str | None:
     """The turn a refusal is about, or the session a fork goes on from; None for other events."""
     if type == "quarantined":
@@ -142,15 +146,12 @@ def forgotten(batch: Batch, which: Filter) -> tuple[Batch, int]:
     return kept, sum(filing(memory).entries for memory in doomed)
 
 
-class Weight:
+class Weight(Struct):
     """What some events add to the statistics of their session."""
 
-    __slots__ = ("newest", "oldest", "turns")
-
-    def __init__(self) -> None:
-        self.turns = 0
-        self.oldest: float | None = None
-        self.newest: float | None = None
+    turns: int = 0
+    oldest: float | None = None
+    newest: float | None = None
 
     def add(self, drafts: Sequence[Draft]) -> None:
         """Count these too."""

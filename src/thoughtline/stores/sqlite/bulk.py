@@ -54,6 +54,7 @@ def execute(
     start = 0
     while count := _some((len(values) - start) // columns, widest):
         end = start + count * columns
-        cursors.append(db.execute(widened(statement, row, count, glue), values[start:end]))
+        some = values[start:end] if count * columns < len(values) else values
+        cursors.append(db.execute(widened(statement, row, count, glue), some))
         start = end
     return cursors

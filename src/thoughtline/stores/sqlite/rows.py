@@ -33,9 +33,10 @@ ON CONFLICT DO UPDATE SET
     newest = max(coalesce(newest, excluded.newest), coalesce(excluded.newest, newest))
 """
 _EVENTS = """
-INSERT INTO events (session, seq, id, parent, at, type, version, about, data)
+INSERT INTO events (session, seq, id, parent, at, type, version, data)
 VALUES {slots}
 """
+_ABOUT = "UPDATE events SET about = ? WHERE position = ?"
 _MEMORIES = """
 INSERT INTO memories (number, session, turn, provider, model, entries, chars, at, memo)
 VALUES {slots}
@@ -95,6 +96,7 @@ def write(db: sqlite3.Connection, sheets: Sequence[Sheet], now: float) -> Writte
     ledger = _look_up(db, sheets)
     answers: list[int | Conflict] = []
     events: list[Any] = []
+    about: list[tuple[int, str]] = []
     filed: dict[tuple[str, str], tuple[Book, Filed]] = {}
     for sheet in sheets:
         batch = sheet.batch
@@ -105,16 +107,20 @@ def write(db: sqlite3.Connection, sheets: Sequence[Sheet], now: float) -> Writte
         if not book.number:
             _open(db, ledger, book, batch.tenant)
         answers.append(book.last)
+        if sheet.about:
+            before = len(events) // EVENT.count("?")
+            about += [(before + nth, target) for nth, target in sheet.about]
         events += sheet.numbered(book.number, book.last + 1)
         book.last += len(batch.drafts)
         book.weight.join(sheet.weight)
         book.written = True
         for memory in sheet.filed:
-            filed.pop((batch.session, memory.turn), None)  # filed again: now it is the newest
-            filed[batch.session, memory.turn] = (book, memory)
+            turn = (batch.session, memory.turn)
+            filed.pop(turn, None)  # filed again: now it is the newest
+            filed[turn] = (book, memory)
     written = {session: book for session, book in ledger.books.items() if book.written}
     _write_sessions(db, written, now)
-    first = _write_events(db, events)
+    first = _write_events(db, events, about)
     if ledger.filed:
         forget(db, [old for turn, old in ledger.filed.items() if turn in filed])
     _write_memories(db, filed.values(), ledger.last_memory)
@@ -157,11 +163,17 @@ def _write_sessions(db: sqlite3.Connection, written: dict[str, Book], now: float
     bulk.execute(db, _SESSIONS, "(?, ?, ?, ?, ?, ?, ?, ?, ?)", sessions)
 
 
-def _write_events(db: sqlite3.Connection, events: Sequence[Any]) -> int | None:
-    """Insert the events; returns the position of the first."""
+def _write_events(
+    db: sqlite3.Connection, events: Sequence[Any], about: Iterable[tuple[int, str]]
+) -> int | None:
+    """Insert the events, and what some of them are about; returns the position of the first."""
     cursors = bulk.execute(db, _EVENTS, EVENT, events)
-    count = len(events) // EVENT.count("?")
-    return (cursors[-1].lastrowid or 0) - count + 1 if cursors else None
+    if not cursors:
+        return None
+    first = (cursors[-1].lastrowid or 0) - len(events) // EVENT.count("?") + 1
+    for nth, target in about:
+        db.execute(_ABOUT, (target, first + nth))
+    return first
 
 
 def _write_memories(db: sqlite3.Connection, filed: Iterable[tuple[Book, Filed]], last: int) -> None:
