@@ -25,22 +25,20 @@ class Clock(Protocol):
 
 def uuid7(milliseconds: int, entropy: bytes) -> str:
     """A UUID version 7 as 32 hexadecimal digits, from a time and ten random bytes."""
-    tail = int.from_bytes(entropy[:10], "big") & _FREE | _FIXED
-    return f"{milliseconds:012x}{tail:020x}"
+    return f"{milliseconds:012x}{_tails(entropy[:10])[0]}"
 
 
-_FREE = 0x0FFF_3FFF_FFFF_FFFF_FFFF  # bits that are random; the others say: version 7, variant 2
-_FIXED = 0x7000_8000_0000_0000_0000
-
-_DRAWN = 128
-_EACH = sum(1 << 80 * nth for nth in range(_DRAWN))  # times ten bytes: those, so often side by side
+_DRAWN = 128  # ids of which the randomness is drawn at once
+_VERSION = bytes(byte & 0x0F | 0x70 for byte in range(256))  # any byte → one that says: version 7
+_VARIANT = bytes(byte & 0x3F | 0x80 for byte in range(256))
 
 
 def _tails(entropy: bytes) -> list[str]:
-    """What follows the time in many ids: all made at once, as one long number."""
-    tails = int.from_bytes(entropy, "big") & _FREE * _EACH | _FIXED * _EACH
-    digits = f"{tails:0{20 * _DRAWN}x}"
-    return [digits[start : start + 20] for start in range(0, len(digits), 20)]
+    """What follows the time in ids: all made at once, from ten random bytes each."""
+    tails = bytearray(entropy)
+    tails[0::10] = tails[0::10].translate(_VERSION)
+    tails[2::10] = tails[2::10].translate(_VARIANT)
+    return tails.hex(" ", 10).split()
 
 
 class SystemClock:
@@ -48,6 +46,8 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._tails: list[str] = []  # of the next ids: a turn has many
+        self._millisecond = 0  # of the last one, and how that is spelled: many share theirs
+        self._head = ""
 
     def wall(self) -> float:
         """The time of day."""
@@ -61,4 +61,7 @@ class SystemClock:
         """A UUID of version 7."""
         if not self._tails:
             self._tails = _tails(os.urandom(10 * _DRAWN))
-        return f"{time.time_ns() // 1_000_000:012x}{self._tails.pop()}"
+        now = time.time_ns() // 1_000_000
+        if now != self._millisecond:
+            self._millisecond, self._head = now, f"{now:012x}"
+        return self._head + self._tails.pop()

@@ -5,8 +5,10 @@ several answers (it has several names) and is weighed once.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 
 from thoughtline.memories import Memory
+from thoughtline.stores.base import CANDIDATES
 
 Key = tuple[str, bytes]
 """Tenant and name."""
@@ -24,9 +26,6 @@ class Answers:
         self._held: dict[str, int] = {}  # turn → how many answers hold it
         self._size = 0
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self._known
-
     def __bool__(self) -> bool:
         return bool(self._known)
 
@@ -35,12 +34,29 @@ class Answers:
         """How many turns are held."""
         return len(self._held)
 
-    def get(self, key: Key) -> tuple[Memory, ...] | None:
-        """The answer, which is now the youngest; None when it is not known."""
-        answer = self._known.get(key)
-        if answer is not None:
+    def find(
+        self, tenant: str, names: Iterable[bytes]
+    ) -> tuple[dict[bytes, Sequence[Memory]], list[bytes]]:
+        """What is filed under these names, and those that are not known; hits are young again."""
+        found: dict[bytes, Sequence[Memory]] = {}
+        missing: list[bytes] = []
+        for name in names:
+            key = (tenant, name)
+            answer = self._known.get(key)
+            if answer is None:
+                missing.append(name)
+                continue
             self._known.move_to_end(key)
-        return answer
+            if answer:
+                found[name] = answer
+        return found, missing
+
+    def add(self, tenant: str, memory: Memory) -> None:
+        """One more is filed: part of the answers that are known to its names."""
+        for name in memory.names:
+            answer = self._known.get((tenant, name))
+            if answer is not None:
+                self.keep((tenant, name), tuple(merged([memory], answer)))
 
     def keep(self, key: Key, answer: tuple[Memory, ...]) -> None:
         """Hold this answer, in place of an older one."""
@@ -78,6 +94,13 @@ class Answers:
         self._known.clear()
         self._held.clear()
         self._size = 0
+
+
+def merged(new: Sequence[Memory], old: Sequence[Memory]) -> list[Memory]:
+    """What was found before, and what was filed since: the last first, each turn once."""
+    turns = {memory.turn for memory in new}
+    kept = (memory for memory in old if memory.turn not in turns)
+    return [*reversed(new), *kept][:CANDIDATES]
 
 
 def _weight(memory: Memory) -> int:

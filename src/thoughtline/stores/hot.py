@@ -22,8 +22,8 @@ from thoughtline.errors import StoreError, Unavailable
 from thoughtline.events import Event
 from thoughtline.memories import Memory
 from thoughtline.stores import facts
-from thoughtline.stores.answers import Answers, Key
-from thoughtline.stores.base import CANDIDATES, Batch, Filter, Store
+from thoughtline.stores.answers import Answers, Key, merged
+from thoughtline.stores.base import Batch, Filter, Store
 from thoughtline.stores.through import Through
 
 
@@ -78,10 +78,10 @@ class HotStore(Through):
         self.trouble = ""  # why the store is not answering, if it is not
         self._shared = shared
         self._known = Answers(entries, size)
-        self._fresh: dict[Key, list[Memory]] = {}  # written by us, not committed yet
+        self._fresh: dict[Key, tuple[Memory, ...]] = {}  # written by us, not committed yet
         # Written by us, for when the store does not answer: kept cheaply, searched hardly ever.
         self._spare: deque[tuple[str, Memory]] = deque(maxlen=min(entries, SPARE))
-        self._rescued: dict[Key, list[Memory]] = {}  # of those, filed when the store failed
+        self._rescued: dict[Key, tuple[Memory, ...]] = {}  # of those, filed when the store failed
         self._finding = 0
         self._epoch = 0
         self._dirty: set[Key] = set()  # written while a look-up was under way
@@ -97,20 +97,13 @@ class HotStore(Through):
 
     async def find(self, tenant: str, names: Sequence[bytes]) -> Mapping[bytes, Sequence[Memory]]:
         """From memory where that is certain, else from the store; what is fresh, always."""
-        found: dict[bytes, Sequence[Memory]] = {}
-        missing: list[bytes] = []
-        for name in names:
-            known = None if self._shared else self._known.get((tenant, name))
-            if known is None:
-                missing.append(name)
-            elif known:
-                found[name] = known
+        found, missing = self._known.find(tenant, names)
         if missing:
             found.update(await self._ask(tenant, missing))
         for more in (self._rescued, self._fresh):
             for name in names if more else ():
                 if new := more.get((tenant, name)):
-                    found[name] = _merged(new, found.get(name, ()))
+                    found[name] = merged(new, found.get(name, ()))
         self.counts.hits += len(found)
         self.counts.misses += len(names) - len(found)
         return found
@@ -161,8 +154,7 @@ class HotStore(Through):
             return
         self._rescued.clear()
         for tenant, memory in self._spare:
-            for name in memory.names:
-                self._rescued.setdefault((tenant, name), []).append(memory)
+            _file(self._rescued, tenant, memory)
 
     def _own(self, tenant: str, names: set[bytes]) -> dict[bytes, list[Memory]]:
         """What this process wrote lately under these names, the last first."""
@@ -170,7 +162,7 @@ class HotStore(Through):
         for whose, memory in reversed(self._spare):
             if whose == tenant:
                 for name in names.intersection(memory.names):
-                    found[name] = _merged([], [*found.get(name, ()), memory])
+                    found[name] = merged([], [*found.get(name, ()), memory])
         return found
 
     # -- writing ---------------------------------------------------------------------------------
@@ -183,53 +175,50 @@ class HotStore(Through):
         try:
             if self._backlog:  # order matters within a session
                 raise Unavailable(self.trouble or "the store is catching up")
-            events = await self._commit(batch)
+            began = time.perf_counter()
+            events = await self.store.append(batch)
         except Unavailable as error:
             self._postpone(batch, str(error))
             raise
         except StoreError:
             self._forget(batch)
             raise
-        self._forget(batch)
+        self._committed(batch, began)
         return events
 
-    async def _commit(self, batch: Batch) -> list[Event]:
-        began = time.perf_counter()
-        events = await self.store.append(batch)
+    def _committed(self, batch: Batch, began: float) -> None:
         if self._watcher is not None:
             self._watcher.committed(time.perf_counter() - began)
-        return events
+        self._forget(batch)
 
     def _remember(self, batch: Batch) -> None:
-        if "quarantined" in [draft.type for draft in batch.drafts]:
-            self.clear()
+        for draft in batch.drafts:
+            if draft.type == "quarantined":
+                self.clear()
         for memory in batch.memories:
-            for name in memory.names:
-                key = (batch.tenant, name)
-                self._fresh.setdefault(key, []).append(memory)
-                if self._finding:
-                    self._dirty.add(key)
+            _file(self._fresh, batch.tenant, memory)
+        if self._finding:
+            self._dirty.update(_keys(batch))
 
     def _forget(self, batch: Batch) -> None:
         """It is committed (or never will be): no longer fresh, but part of what is known."""
         self._unremember(batch)
+        if self._finding:
+            self._dirty.update(_keys(batch))
         for memory in batch.memories:
             self._spare.append((batch.tenant, memory))
-            for name in memory.names:
-                key = (batch.tenant, name)
-                if self._finding:
-                    self._dirty.add(key)
-                if (known := self._known.get(key)) is not None:
-                    self._known.keep(key, tuple(_merged([memory], known)))
+            self._known.add(batch.tenant, memory)
         self._known.evict()
 
     def _unremember(self, batch: Batch) -> None:
         for memory in batch.memories:
             for name in memory.names:
                 key = (batch.tenant, name)
-                left = [m for m in self._fresh.pop(key, ()) if m.turn != memory.turn]
-                if left:
-                    self._fresh[key] = left
+                held = self._fresh.pop(key, ())
+                if len(held) != 1 or held[0] is not memory:  # others have this name, too
+                    left = tuple([other for other in held if other.turn != memory.turn])
+                    if left:
+                        self._fresh[key] = left
 
     def _postpone(self, batch: Batch, trouble: str) -> None:
         self._troubled(trouble)
@@ -249,15 +238,16 @@ class HotStore(Through):
 
     async def _write(self, batch: Batch) -> None:
         self._writing = batch
+        began = time.perf_counter()
         try:
-            await self._commit(batch)
+            await self.store.append(batch)
         except Unavailable as error:
             self.trouble = str(error)
             raise
         except StoreError as error:
             self._give_up(batch, str(error))
         else:
-            self._forget(batch)
+            self._committed(batch, began)
         finally:
             self._writing = None
         if self._backlog and self._backlog[0] is batch:  # it may have been given up meanwhile
@@ -340,7 +330,13 @@ class HotStore(Through):
         await self.store.close()
 
 
-def _merged(new: Sequence[Memory], old: Sequence[Memory]) -> list[Memory]:
-    turns = {memory.turn for memory in new}
-    kept = (memory for memory in old if memory.turn not in turns)
-    return [*reversed(new), *kept][:CANDIDATES]
+def _keys(batch: Batch) -> list[Key]:
+    return [(batch.tenant, name) for memory in batch.memories for name in memory.names]
+
+
+def _file(where: dict[Key, tuple[Memory, ...]], tenant: str, memory: Memory) -> None:
+    """Add it under all of its names."""
+    for name in memory.names:
+        key = (tenant, name)
+        held = where.get(key)
+        where[key] = (memory,) if held is None else (*held, memory)

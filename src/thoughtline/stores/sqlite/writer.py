@@ -18,6 +18,8 @@ from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from thoughtline.clock import Clock
 from thoughtline.errors import StoreError, Unavailable
 from thoughtline.stores.sqlite import bulk, rows
@@ -38,30 +40,23 @@ FROM (VALUES {slots}) AS hits WHERE sessions.session = hits.column1
 """
 
 
-class _Job:
-    """A sheet or a function, and who waits for it."""
+class _Job(Struct):
+    """A sheet or a function, who waits for it, and what came of it."""
 
-    __slots__ = ("future", "loop", "outcome", "work")
-
-    def __init__(self, work: Sheet | Work[Any], future: "asyncio.Future[Any]") -> None:
-        self.work = work
-        self.outcome: object = None
-        self.loop = future.get_loop()
-        self.future = future
-
-    def settle(self) -> None:
-        """Hand over the outcome; in the loop of the one who waits."""
-        if self.future.done():  # cancelled: what was asked for has happened all the same
-            return
-        if isinstance(self.outcome, Exception):
-            self.future.set_exception(self.outcome)
-        else:
-            self.future.set_result(self.outcome)
+    work: Sheet | Work[Any]
+    future: asyncio.Future[Any]
+    outcome: object = None
 
 
 def _settle(jobs: Sequence[_Job]) -> None:
+    """Hand over the outcomes; in the loop of those who wait."""
     for job in jobs:
-        job.settle()
+        if job.future.done():  # cancelled: what was asked for has happened all the same
+            continue
+        if isinstance(job.outcome, Exception):
+            job.future.set_exception(job.outcome)
+        else:
+            job.future.set_result(job.outcome)
 
 
 class Writer:
@@ -92,12 +87,12 @@ class Writer:
         return self._submit(work)
 
     def _submit(self, work: Sheet | Work[Any]) -> "asyncio.Future[Any]":
-        job = _Job(work, asyncio.get_running_loop().create_future())
+        future = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._closing:
                 raise Unavailable("this store is closed; open it again")
-            self._put(job)
-        return job.future
+            self._put(_Job(work, future))
+        return future
 
     def _put(self, job: _Job | None) -> None:
         if self._thread is None:
@@ -173,9 +168,12 @@ class Writer:
             failure = self._file.explain(error)
             for job in jobs:
                 job.outcome = failure
-        for loop in {job.loop for job in jobs}:
+        waiting: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+        for job in jobs:
+            waiting.setdefault(job.future.get_loop(), []).append(job)
+        for loop, those in waiting.items():
             with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
-                loop.call_soon_threadsafe(_settle, [job for job in jobs if job.loop is loop])
+                loop.call_soon_threadsafe(_settle, those)
 
     def _append(self, jobs: Sequence[_Job]) -> None:
         sheets = [job.work for job in jobs if isinstance(job.work, Sheet)]
