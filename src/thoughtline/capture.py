@@ -67,10 +67,12 @@ class Capture:
     def take(self, happenings: Iterable[Happening]) -> None:
         """Keep what is canonical; deltas were shown live and are gone."""
         for happening in happenings:
-            if isinstance(happening, TurnEnded):
+            if type(happening) is TurnEnded:
                 self._ended = happening
+            elif type(happening) is Reasoning:
+                self._bodies.append(self._bound(happening))
             elif type(happening) in NAMES:
-                self._bodies.append(self._bound(happening))  # type: ignore[arg-type]
+                self._bodies.append(happening)  # type: ignore[arg-type]
 
     @property
     def ended(self) -> TurnEnded | None:
@@ -100,12 +102,10 @@ class Capture:
         """What the model has said so far that is complete."""
         return output(self._bodies)
 
-    def _bound(self, body: Body) -> Body:
+    def _bound(self, body: Reasoning) -> Reasoning:
         """A thought learns what came before it, where its provider binds it to that."""
         prefixes = self._path.prefixes
-        if isinstance(body, Reasoning) and prefixes:
-            return Reasoning(thought=replace(body.thought, prefix=prefixes[-1]))
-        return body
+        return Reasoning(thought=replace(body.thought, prefix=prefixes[-1])) if prefixes else body
 
     def finish(self) -> Batch:
         """Everything about the turn, to be written in one transaction."""
@@ -120,10 +120,9 @@ class Capture:
             parent=self.parent,
             at=self._started,
         )
-        facts: list[Draft] = [start]
+        facts = [start]
         facts += [self._draft(body, self._started) for body in said(heard)]
-        facts += [self._draft(body, now) for body in self._bodies]
-        facts.append(self._draft(ended, now))
+        facts += [self._draft(body, now) for body in (*self._bodies, ended)]
         turn = Turn(
             input=heard,
             output=tuple(output(self._bodies)),
@@ -161,7 +160,7 @@ class Capture:
         """The turn as it will stand in the next request, what it went on from without a name."""
         if self._begun is None:
             return turn
-        before = [_nameless(p) for p in self._begun.output if not isinstance(p, Thought)]
+        before = [_nameless(p) for p in self._begun.output if type(p) is not Thought]
         return replace(turn, output=(*before, *turn.output))
 
     def _repeated(self) -> int:
@@ -213,15 +212,15 @@ def said(parts: Sequence[Part]) -> list[Body]:
     bodies: list[Body] = []
     words: list[Text | Blob] = []
     for part in parts:
-        if isinstance(part, Text | Blob):
+        if type(part) is Text or type(part) is Blob:
             words.append(part)
             continue
         if words:
             bodies.append(UserMessage(parts=tuple(words)))
             words = []
-        if isinstance(part, Result):
+        if type(part) is Result:
             bodies.append(ToolResult(result=part))
-        elif isinstance(part, Decision):
+        elif type(part) is Decision:
             bodies.append(PermissionDecision(decision=part))
     if words:
         bodies.append(UserMessage(parts=tuple(words)))
@@ -232,11 +231,10 @@ def output(told: Iterable[Happening]) -> list[Part]:
     """What the model said, thoughts included, in order."""
     parts: list[Part] = []
     for happening in told:
-        match happening:
-            case Reasoning():
-                parts.append(happening.thought)
-            case AssistantMessage():
-                parts += happening.parts
-            case ToolCall():
-                parts.append(happening.call)
+        if type(happening) is Reasoning:
+            parts.append(happening.thought)
+        elif type(happening) is AssistantMessage:
+            parts += happening.parts
+        elif type(happening) is ToolCall:
+            parts.append(happening.call)
     return parts

@@ -28,7 +28,7 @@ class Outcome(StrEnum):
     ABORTED = "aborted"  # somebody hung up
 
 
-class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Tokens as the provider counted them; None where it did not say."""
 
     input: int | None = None
@@ -40,37 +40,37 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 # -- canonical: what a turn is folded from ---------------------------------------------------
 
 
-class UserMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class UserMessage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What a person (or the program in their place) said."""
 
     parts: tuple[Text | Blob, ...]
 
 
-class Reasoning(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Reasoning(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One reasoning item, in the order it arrived among calls and text."""
 
     thought: Thought
 
 
-class AssistantMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AssistantMessage(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Final text of the model; partial text is never logged as if it were final."""
 
     parts: tuple[Text | Blob, ...]
 
 
-class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ToolCall(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A tool call, complete."""
 
     call: Call
 
 
-class ToolResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ToolResult(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A tool's answer."""
 
     result: Result
 
 
-class PermissionDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PermissionDecision(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Allow, deny or always."""
 
     decision: Decision
@@ -79,7 +79,7 @@ class PermissionDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 # -- bookkeeping: what makes the log self-sufficient -----------------------------------------
 
 
-class TurnStarted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TurnStarted(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A request left. The event's id is the turn's id, its parent the turn before."""
 
     target: Origin | None = None
@@ -88,7 +88,7 @@ class TurnStarted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tally: dict[str, int] = {}  # then: how many outputs were ruled how, the repeated ones included
 
 
-class TurnEnded(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TurnEnded(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The exchange is over, one way or another."""
 
     outcome: Outcome
@@ -99,7 +99,7 @@ class TurnEnded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     wire: str = ""  # over a WebSocket: "continued", or why the request went out whole
 
 
-class Quarantined(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Quarantined(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A provider refused this thought: never send it again."""
 
     turn: str
@@ -107,14 +107,14 @@ class Quarantined(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
-class SessionForked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SessionForked(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """This session goes on from a turn of another one, by reference."""
 
     session: str
     turn: str
 
 
-class EndpointLearned(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EndpointLearned(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An endpoint's refusal taught what it wants, and the next try proved it."""
 
     endpoint: str
@@ -189,7 +189,7 @@ Happening = Body | Delta
 # -- the envelope ----------------------------------------------------------------------------
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True, gc=False):
     """One numbered fact. `parent` is the event's turn; for a turn_started, the turn before."""
 
     session: str
@@ -206,7 +206,7 @@ class Event(Struct, frozen=True, kw_only=True):
         return decode(self.type, self.version, self.data)
 
 
-class Draft(Struct, frozen=True, kw_only=True):
+class Draft(Struct, frozen=True, gc=False):
     """An event that is not numbered yet: the store gives it its session and seq."""
 
     id: str
@@ -233,8 +233,7 @@ def draft(body: Body, *, id: str, parent: str, at: float) -> Draft:
             f"{type(body).__name__!r} is only shown live and cannot be written; "
             f"expected one of {', '.join(sorted(TYPES))}"
         )
-    data = _encode(body).decode()
-    return Draft(id=id, parent=parent, at=at, type=name, version=VERSIONS[name], data=data)
+    return Draft(id, parent, at, name, VERSIONS[name], _encode(body).decode())
 
 
 def upcast(

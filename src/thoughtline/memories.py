@@ -17,7 +17,7 @@ from thoughtline.parts import Blob, Call, Origin, Text, Thought
 from thoughtline.turns import Turn, outline
 
 
-class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Memory(Struct, frozen=True, gc=False, omit_defaults=True):
     """One remembered turn."""
 
     session: str
@@ -43,19 +43,27 @@ CONTINUED = ("responses",)
 """Dialects whose requests may name the response that they go on from."""
 
 
+_GAP = "\n\n"
+"""What stands between two thoughts for people to read."""
+
+
 def words(turn: Turn) -> str:
     """Digest of an output's text; empty when it has none."""
-    return _words([part for part in turn.output if isinstance(part, Text)])
-
-
-def _words(texts: Sequence[Text]) -> str:
-    text = k.spoken("".join([part.text for part in texts])) if texts else ""
+    text = k.spoken("".join([part.text for part in turn.output if type(part) is Text]))
     return k.seal(text) if text else ""
 
 
 def readable(thoughts: Iterable[Thought]) -> str:
     """What people see of thoughts: their text, or what is there of one that is sealed."""
-    return "\n\n".join(thought.text or thought.raw for thought in thoughts)
+    return _GAP.join([thought.text or thought.raw for thought in thoughts])
+
+
+def _length(thoughts: Sequence[Thought]) -> int:
+    """How many characters are `readable`, without making them."""
+    length = len(_GAP) * (len(thoughts) - 1) if thoughts else 0
+    for thought in thoughts:
+        length += len(thought.text or thought.raw)
+    return length
 
 
 def remember(
@@ -67,46 +75,46 @@ def remember(
     ruled: str = "",
 ) -> Memory:
     """The memory of a finished turn under all the names it may be asked for by."""
-    names = [keys.chain, keys.near, keys.alone]
+    names = {keys.chain: None, keys.near: None, keys.alone: None}
     thoughts: list[Thought] = []
-    texts: list[Text] = []
+    phases: list[str] = []
     calls: list[str] = []
     for part in turn.output:
         item = ""
-        if isinstance(part, Thought):
+        if type(part) is Thought:
             thoughts.append(part)
-            names += [k.sealed(seal) for seal in part.seals]
+            for seal in part.seals:
+                names[k.sealed(seal)] = None
             item = part.id
-        elif isinstance(part, Text):
-            texts.append(part)
+        elif type(part) is Text:
+            phases.append(part.phase)
             item = part.id
-        elif isinstance(part, Call):
+        elif type(part) is Call:
             calls.append(part.id)
             item = part.item
-        elif isinstance(part, Blob) and part.sealed:
-            names.append(k.sealed(part.digest))
+        elif type(part) is Blob and part.sealed:
+            names[k.sealed(part.digest)] = None
         if item:
-            names.append(k.ref("item", item))
-    phases = tuple([text.phase for text in texts])
+            names[k.ref("item", item)] = None
     origin = turn.target or Origin()
     if turn.response and origin.dialect in CONTINUED:
-        names.append(k.ref("response", turn.response))
+        names[k.ref("response", turn.response)] = None
     return Memory(
-        session=turn.session,
-        turn=turn.id,
-        parent=turn.parent,
-        origin=origin,
+        turn.session,  # Python makes a dict of more than fifteen keywords, at the cost of all this
+        turn.id,
+        turn.parent,
+        origin,
         outcome=turn.outcome or Outcome.ABORTED,
         at=turn.ended,
         outline=outline(turn.output),
         thoughts=tuple(thoughts),
         calls=tuple(calls),
-        words=_words(texts) if calls else "",
-        phases=phases if any(phases) else (),
+        words=words(turn) if calls else "",
+        phases=tuple(phases) if any(phases) else (),
         hints=hints,
         skipped=skipped or {},
         quarantined=turn.quarantined,
         ruled=ruled,
-        chars=len(readable(thoughts)),
-        names=tuple(dict.fromkeys(names)),
+        chars=_length(thoughts),
+        names=tuple(names),
     )

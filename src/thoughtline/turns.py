@@ -59,7 +59,10 @@ OUTLINE = {Thought: "t", Text: "x", Call: "c", Blob: "b"}
 
 def outline(parts: Iterable[Part]) -> str:
     """The shape of an output, one letter a part: t thought, x text, c call, b anything else."""
-    return "".join([OUTLINE.get(type(p), "b") for p in parts])
+    shape = ""
+    for part in parts:
+        shape += OUTLINE.get(type(part), "b")
+    return shape
 
 
 @lru_cache(maxsize=1024)
