@@ -13,7 +13,7 @@ client may echo by themselves (item ids, encrypted blobs) have keys of their own
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from math import isfinite
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from thoughtline.parts import Blob, Call, Part, Result, Text
+from thoughtline.parts import Blob, Call, Part, Result, Text, Thought
 from thoughtline.turns import Turn
 
 SIZE = 16
@@ -88,6 +88,8 @@ def trimmed(text: str) -> str:
 def spoken(text: str) -> str:
     """An assistant's text without a thought that some clients keep in front of it, or inside."""
     text = trimmed(text)
+    if "<" not in text:  # mostly there is none
+        return text
     start = 0
     while match := _INLINE.match(text, start):
         start = match.end()
@@ -125,6 +127,8 @@ def visible(parts: Sequence[Part], *, heard: bool = False) -> bytes:
 
     Of an input (`heard`) the text counts as it is; an output's may have a thought in front.
     """
+    if len(parts) == 2 and type(parts[0]) is Thought:
+        parts = parts[1:]
     if len(parts) == 1 and type(parts[0]) is Text:
         return _words(parts[0].text, heard=heard)
     calls: list[bytes] = []
@@ -158,16 +162,21 @@ def _words(text: str, *, heard: bool) -> bytes:
     return b"v%d:%b1:|" % (len(said), said)
 
 
-_fresh = blake2b(digest_size=SIZE).copy  # in half the time that making one takes
+# A copy is there in half the time that making one takes.
+_fresh = blake2b(digest_size=SIZE).copy
+_chain = blake2b(b"chain", digest_size=SIZE).copy
+_near = blake2b(b"near", digest_size=SIZE).copy
 
 
-def _hash(data: bytes) -> bytes:
-    made = _fresh()
+def _hash(data: bytes, begun: Callable[[], Any] = _fresh) -> bytes:
+    made = begun()
     made.update(data)
-    return made.digest()
+    digest: bytes = made.digest()
+    return digest
 
 
 _NOTHING = _hash(visible(()))
+_START = bytes(SIZE)
 
 
 class Trail:
@@ -176,8 +185,8 @@ class Trail:
     __slots__ = ("_before", "_input", "_last")
 
     def __init__(self) -> None:
-        self._before = bytes(SIZE)  # chain up to and including the last output
-        self._last = bytes(SIZE)  # the last output
+        self._before = _START  # chain up to and including the last output
+        self._last = _START  # the last output
         self._input = _NOTHING  # what was said since
 
     def __copy__(self) -> "Trail":
@@ -193,8 +202,9 @@ class Trail:
         """The keys of that turn if this is its output; nothing is taken in."""
         said = _hash(visible(parts))
         shared = said[:SHARED]
-        chain = shared + _hash(b"chain" + self._before + self._input + said)[SHARED:]
-        near = shared + _hash(b"near" + self._last + self._input + said)[SHARED:]
+        here = self._input + said
+        chain = shared + _hash(self._before + here, _chain)[SHARED:]
+        near = shared + _hash(self._last + here, _near)[SHARED:]
         return Keys(chain, near, said)
 
     def speak(self, parts: Sequence[Part]) -> Keys:
