@@ -21,6 +21,8 @@ from thoughtline.turns import Place, Turn, outline, places
 _WITH_A_HALF = frozenset({Carrier.REASONING_DETAILS, Carrier.REASONING_OPAQUE})
 """Carriers of seals whose readable half is said beside them: both go, or none."""
 
+_COMPLETED = Outcome.COMPLETED
+
 STANDING = frozenset({Carrier.ITEM, Carrier.BLOCK})
 """Carriers that must lead to something: with nothing after them they are refused."""
 
@@ -59,9 +61,10 @@ def sendable(
     bare = not memory.outline.strip("t")
     where = _where(memory, turn)
     halved = len(memory.thoughts) > 1 and _halved(memory.thoughts)
-    for position, (thought, place) in enumerate(zip(memory.thoughts, where, strict=False)):
+    for position, thought in enumerate(memory.thoughts[: len(where)]):
+        place = where[position]
         sealed = bool(thought.seals) or (halved and thought.carrier in STRINGS)
-        if memory.outcome is not Outcome.COMPLETED:
+        if memory.outcome is not _COMPLETED:
             reasons.append(f"turn {memory.outcome.value}")
         elif position in memory.quarantined:
             reasons.append("quarantined")
@@ -129,7 +132,10 @@ def _moved(thought: Thought, prefix: str) -> bool:
 def render(kept: Sequence[tuple[Thought, Place]], turn: Turn, policy: Policy) -> list[Placed]:
     """Thoughts under the keys the target reads; plain ones may change theirs."""
     reads = policy.reads
-    placed = [Placed(at, t.carrier, t.raw) for t, at in kept if t.carrier in reads]
+    placed: list[Placed] = []
+    for thought, at in kept:
+        if thought.carrier in reads:
+            placed.append(Placed(at, thought.carrier, thought.raw))
     if not placed and reads:
         for thought, at in kept:
             for carrier in reads:

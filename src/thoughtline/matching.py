@@ -10,9 +10,8 @@ Pure; the room above is `replay`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from functools import cached_property
 
 from msgspec import Struct
 
@@ -33,7 +32,11 @@ class Rung(StrEnum):
     NONE = "none"
 
 
-class Path(Struct, frozen=True, kw_only=True):
+_CHAIN = Rung.CHAIN
+"""Named at every turn, and Python 3.11 takes its time to find a member of an enumeration."""
+
+
+class Path(Struct, frozen=True, gc=False, kw_only=True):
     """A request's history with its keys, computed once."""
 
     turns: tuple[Turn, ...]
@@ -49,11 +52,11 @@ class Path(Struct, frozen=True, kw_only=True):
     def names(self) -> list[bytes]:
         """Everything to ask the archive for, in one batch."""
         asked: dict[bytes, None] = {}
-        for turn, keys in zip(self.turns, self.keys, strict=True):
+        for index, keys in enumerate(self.keys):
             if keys is None:
                 continue
             asked[keys.chain] = asked[keys.near] = asked[keys.alone] = None
-            for part in turn.output:
+            for part in self.turns[index].output:
                 if type(part) is Thought:
                     asked |= dict.fromkeys(_proofs(part))
                 elif type(part) is Blob and part.sealed:
@@ -68,7 +71,7 @@ def survey(
     *,
     tools: bool = False,
     thinking: bool | None = None,
-    hints: Iterable[str] = (),
+    hints: Sequence[str] = (),
     group: str = "",
     prefixes: Sequence[str] = (),
     previous: str = "",
@@ -78,18 +81,19 @@ def survey(
     `group` is the one of them that other conversations may share: it breaks ties, and no more.
     """
     keys, trail = k.trail(turns)
-    sealed = [k.seal(hint) for hint in hints]
-    named = list(sealed)
+    sealed = tuple([k.seal(hint) for hint in hints]) if hints else ()
+    named = sealed
     if group:
-        named.remove(k.seal(group))  # once: who also names a session so, names it
+        place = sealed.index(k.seal(group))  # the first: who also names a session so, names it
+        named = sealed[:place] + sealed[place + 1 :]
     return Path(
         turns=tuple(turns),
         keys=tuple(keys),
         trail=trail,
         tools=tools,
         thinking=thinking,
-        hints=tuple(sealed),
-        named=tuple(named),
+        hints=sealed,
+        named=named,
         prefixes=tuple(prefixes),
         previous=previous,
     )
@@ -119,27 +123,32 @@ def telling(id: str) -> bool:
     return _RANDOM.search(id) is not None
 
 
-class _Candidates:
+class _Candidates(Struct, gc=False):
     """What may be meant at one position.
 
     Mostly the strongest rung has the answer, so the others are looked at only when asked for.
     """
 
-    def __init__(self, turn: Turn, keys: k.Keys, found: Mapping[bytes, Sequence[Memory]]) -> None:
-        self.chain = found.get(keys.chain, ())
-        self._turn, self._keys, self._found = turn, keys, found
+    turn: Turn
+    keys: k.Keys
+    found: Mapping[bytes, Sequence[Memory]]
+    chain: Sequence[Memory]
+    known: dict[str, tuple[Memory, Rung]] | None = None
 
-    @cached_property
+    @property
     def standing(self) -> dict[str, tuple[Memory, Rung]]:
         """All candidates by turn id, each on the best rung it stands on."""
-        keys = self._keys
+        if self.known is not None:
+            return self.known
+        keys = self.keys
         named = [(Rung.CHAIN, keys.chain), (Rung.NEAR, keys.near)]
-        named += [(Rung.SEAL, name) for echo in self._turn.thoughts for name in _proofs(echo)]
+        named += [(Rung.SEAL, name) for echo in self.turn.thoughts for name in _proofs(echo)]
         named.append((Rung.ALONE, keys.alone))
         made: dict[str, tuple[Memory, Rung]] = {}
         for rung, name in named:
-            for memory in self._found.get(name, ()):
+            for memory in self.found.get(name, ()):
                 made.setdefault(memory.turn, (memory, rung))
+        self.known = made
         return made
 
     def on(self, rung: Rung) -> list[Memory]:
@@ -152,7 +161,7 @@ class _Candidates:
         """The candidate with this turn id, if it is one."""
         for memory in self.chain:
             if memory.turn == id:
-                return Match(memory, Rung.CHAIN, reason)
+                return Match(memory, _CHAIN, reason)
         return Match(*self.standing[id], reason) if id in self.standing else None
 
 
@@ -166,10 +175,13 @@ class _Resolver:
 
     def __init__(self, path: Path, found: Mapping[bytes, Sequence[Memory]]) -> None:
         self.path = path
-        self.positions = [
-            _Candidates(turn, keys, found) if keys is not None else None
-            for turn, keys in zip(path.turns, path.keys, strict=True)
-        ]
+        self.positions: list[_Candidates | None] = []
+        for index, keys in enumerate(path.keys):
+            self.positions.append(
+                _Candidates(path.turns[index], keys, found, found.get(keys.chain, ()))
+                if keys is not None
+                else None
+            )
         self.matches: list[Match | None] = [None] * len(self.positions)
         self.after: Memory | None = None  # the nearest later turn that is certain
         self.used: set[str] = set()  # a turn stands in a path only once
@@ -205,7 +217,9 @@ class _Resolver:
 
     def _surely(self, index: int, here: _Candidates) -> Match:
         """Everything before it is the same, or the client brought what only this turn had."""
-        rung = Rung.CHAIN
+        if len(here.chain) == 1 and here.chain[0].turn not in self.used:
+            return Match(here.chain[0], _CHAIN)  # mostly
+        rung = _CHAIN
         tied = self._narrow(here.chain, index)
         if not tied:
             rung = Rung.SEAL

@@ -65,7 +65,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     loop_only: bool = False  # only those of the running tool loop
 
 
-class Restoration(Struct, frozen=True, kw_only=True):
+class Restoration(Struct, frozen=True, gc=False, kw_only=True):
     """The whole answer for one request."""
 
     rulings: tuple[Ruling, ...]
@@ -92,6 +92,9 @@ class Restoration(Struct, frozen=True, kw_only=True):
 
 
 NOTHING = Limits()
+# Named at every output, and Python 3.11 takes its time to find a member of an enumeration.
+_REQUIRED, _IGNORED, _NEVER = Need.REQUIRED, Need.IGNORED, (Need.FORBIDDEN, Need.NONE)
+_ITEM = Carrier.ITEM
 REFUSED = "refused"
 """Why an output goes without what its client brings: the target refused that once."""
 
@@ -126,14 +129,17 @@ class _Restorer:
         self.matches = matches
         self.target = target
         self.policy = target.policy
+        self.items = _ITEM in target.policy.reads
         self.limits = limits
         self.needs = needs(path, target.policy)
         self.before = self._skipped_before()
         self.rulings: list[Ruling] = []
         self.revisions: list[Revision] = []
         self.fields: dict[str, bytes] = {}
-        self.skipped = {chain: REFUSED for chain in refused if self.before.get(chain) != REFUSED}
-        self.before |= self.skipped
+        self.skipped: dict[str, str] = {}
+        for chain in refused:
+            if self.before.get(chain) != REFUSED:
+                self.before[chain] = self.skipped[chain] = REFUSED
 
     def run(self) -> Restoration:
         refused = self._broken_run() if self.policy.prefix else -1
@@ -162,15 +168,15 @@ class _Restorer:
         need = self._need(index, turn)
         echo = _echo(turn)
         foreign = self._foreign(echo) if echo else ""
-        if need is Need.FORBIDDEN or need is Need.NONE:
+        if need in _NEVER:
             self._forbid(index, echo, match, need)
         elif match.memory is None and self._sticky(index) == REFUSED:
             self._without(index, turn, match, need, REFUSED, drop=True)
-        elif foreign and (need is Need.IGNORED or match.memory is None):
+        elif foreign and (need is _IGNORED or match.memory is None):
             self._without(index, turn, match, need, f"foreign {foreign}", drop=True)
-        elif need is Need.IGNORED and echo and match.memory and match.memory.quarantined:
+        elif need is _IGNORED and echo and match.memory and match.memory.quarantined:
             self._without(index, turn, match, need, "quarantined", drop=True)
-        elif need is Need.IGNORED:
+        elif need is _IGNORED:
             self._say(index, Action.EXACT if echo else Action.ABSENT, "ignored there", match)
         elif match.memory is None:
             self._unknown(index, turn, match, need, echo)
@@ -196,11 +202,11 @@ class _Restorer:
         sticky = self._sticky(index)
         if late or (sticky is not None and (self.policy.prefix or not echo)):
             placed, reasons = [], [sticky] if sticky else reasons or ["before a gap"]
-        if placed and need is not Need.REQUIRED and self._over_limit(index):
+        if placed and need is not _REQUIRED and self._over_limit(index):
             placed, reasons = [], ["over the limit"]
         if placed:
-            enough = self.policy.copies and suffices(echo, placed, self.policy)
-            moved = reshaped(turn, memory, placed)
+            enough = bool(echo) and self.policy.copies and suffices(echo, placed, self.policy)
+            moved = self.items and reshaped(turn, memory, placed)
             if moved:
                 placed = unnamed(placed)
             if (enough or identical(turn, echo, placed)) and not reasons:
@@ -209,7 +215,7 @@ class _Restorer:
                     self._revise(index, placed)
             else:
                 action = Action.REPLACED if echo else Action.RESTORED
-                anonymous = moved or (bool(reasons) and Carrier.ITEM in self.policy.reads)
+                anonymous = moved or (bool(reasons) and self.items)
                 self._revise(index, placed, anonymous=anonymous)
             reason = reasons[0] if reasons else match.reason
             self._say(index, action, reason, match, thoughts=len(placed), left=len(reasons))
@@ -259,16 +265,16 @@ class _Restorer:
         """This output goes out without its thought: legally, with the shortest value, or off."""
         echo = _echo(turn)
         action = Action.DROPPED if drop else Action.ABSENT
-        if need is Need.REQUIRED and self.policy.lost:
+        if need is _REQUIRED and self.policy.lost:
             action = Action.PLACEHOLDER
             placed = [Placed(_first(turn), self.policy.reads[0], self.policy.lost)]
             if not identical(turn, echo, placed):
                 self._revise(index, placed)
         else:
-            if need is Need.REQUIRED and self.policy.off:
+            if need is _REQUIRED and self.policy.off:
                 name, value = self.policy.off
                 self.fields[name] = value.encode()
-            items = drop and Carrier.ITEM in self.policy.reads
+            items = drop and self.items
             if (drop and echo) or items:
                 self._revise(index, [], anonymous=items)
         if reason != "had none" and self._chain(index) not in self.before:
@@ -432,11 +438,11 @@ class _Restorer:
 
 def needs(path: Path, policy: Policy) -> tuple[Need, Need]:
     """What a target wants of the outputs in its scope, and of those beyond."""
-    if policy.need in (Need.FORBIDDEN, Need.NONE):
+    if policy.need in _NEVER:
         return policy.need, policy.need
     thinking = path.thinking if path.thinking is not None else policy.thinks
     if not thinking:
-        return Need.IGNORED, Need.IGNORED
+        return _IGNORED, _IGNORED
     if policy.with_tools and not path.tools:
         return policy.beyond, policy.beyond
     return policy.need, policy.beyond
@@ -452,7 +458,11 @@ def loop_start(turns: Sequence[Turn]) -> int:
 
 
 def _echo(turn: Turn) -> list[Thought]:
-    return [part for part in turn.output if type(part) is Thought]
+    echo: list[Thought] = []
+    for part in turn.output:
+        if type(part) is Thought:
+            echo.append(part)  # noqa: PERF401 (mostly there is none)
+    return echo
 
 
 def _blank(echo: Sequence[Thought]) -> bool:
