@@ -8,6 +8,7 @@ will be found again. No I/O here: the caller appends the batch.
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from thoughtline import repeats
@@ -36,48 +37,42 @@ from thoughtline.stores.base import Batch
 from thoughtline.turns import Turn
 
 
-class Capture:
+class Capture(Struct, kw_only=True, eq=False):
     """The record of one exchange while it happens."""
 
-    def __init__(
-        self,
-        *,
-        path: Path,
-        restoration: Restoration,
-        origin: Origin,
-        tenant: str,
-        clock: Clock,
-        session: str = "",
-    ) -> None:
-        parent = restoration.parent
-        self.clock = clock
-        self.tenant = tenant
-        self.session = session or (parent.session if parent else clock.new_id())
-        self.turn = clock.new_id()
+    path: Path
+    restoration: Restoration
+    origin: Origin
+    tenant: str
+    clock: Clock
+    session: str = ""  # if nothing else is said, the parent's, or a new one
+    turn: str = ""
+    parent: str = ""
+    wire: str = ""  # how the request went out, where there is more than one way
+    ended: TurnEnded | None = None  # how the turn ended, once that is known
+    _begun: Turn | None = None
+    _started: float = 0.0
+    _bodies: list[Body] = []
+
+    __repr__ = object.__repr__  # nothing of what is said in it, wherever it is printed
+
+    def __post_init__(self) -> None:
+        parent = self.restoration.parent
+        self.session = self.session or (parent.session if parent else self.clock.new_id())
+        self.turn = self.clock.new_id()
         self.parent = parent.turn if parent else ""
-        self.origin = origin
-        self.wire = ""  # how the request went out, where there is more than one way
-        self._path = path
-        self._begun = _begun(path, origin)
-        self._restoration = restoration
-        self._started = clock.wall()
-        self._bodies: list[Body] = []
-        self._ended: TurnEnded | None = None
+        self._begun = _begun(self.path, self.origin)
+        self._started = self.clock.wall()
 
     def take(self, happenings: Iterable[Happening]) -> None:
         """Keep what is canonical; deltas were shown live and are gone."""
         for happening in happenings:
             if type(happening) is TurnEnded:
-                self._ended = happening
+                self.ended = happening
             elif type(happening) is Reasoning:
                 self._bodies.append(self._bound(happening))
             elif type(happening) in NAMES:
                 self._bodies.append(happening)  # type: ignore[arg-type]
-
-    @property
-    def ended(self) -> TurnEnded | None:
-        """How the turn ended, once that is known."""
-        return self._ended
 
     @property
     def thoughts(self) -> tuple[Thought, ...]:
@@ -94,7 +89,7 @@ class Capture:
             session=self.session,
             target=self.origin,
             started=self._started,
-            replay=self._restoration.rulings,
+            replay=self.restoration.rulings,
         )
 
     @property
@@ -104,18 +99,18 @@ class Capture:
 
     def _bound(self, body: Reasoning) -> Reasoning:
         """A thought learns what came before it, where its provider binds it to that."""
-        prefixes = self._path.prefixes
+        prefixes = self.path.prefixes
         return Reasoning(thought=replace(body.thought, prefix=prefixes[-1])) if prefixes else body
 
     def finish(self) -> Batch:
         """Everything about the turn, to be written in one transaction."""
         now = self.clock.wall()
-        ended = self._ended or TurnEnded(outcome=Outcome.ABORTED)
+        ended = self.ended or TurnEnded(outcome=Outcome.ABORTED)
         if self.wire:
             ended = replace(ended, wire=self.wire)
         heard = self._heard()
         start = draft(
-            repeats.started(self.origin, self._restoration, self._repeated()),
+            repeats.started(self.origin, self.restoration, self._repeated()),
             id=self.turn,
             parent=self.parent,
             at=self._started,
@@ -139,9 +134,9 @@ class Capture:
         memory = remember(
             self._echoed(turn),
             self._keys(turn),
-            hints=self._path.hints,
-            skipped=self._restoration.skipped,
-            ruled=repeats.mark(self._restoration.rulings),
+            hints=self.path.hints,
+            skipped=self.restoration.skipped,
+            ruled=repeats.mark(self.restoration.rulings),
         )
         return Batch(
             session=self.session, tenant=self.tenant, drafts=tuple(facts), memories=(memory,)
@@ -151,8 +146,8 @@ class Capture:
         """How the turn is found again: as it stands in the next request."""
         begun = self._begun
         if begun is None:
-            return self._path.trail.keys(turn.output)
-        before = trail(self._path.turns[:-1])[1]
+            return self.path.trail.keys(turn.output)
+        before = trail(self.path.turns[:-1])[1]
         before.hear(begun.input)
         return before.keys((*begun.output, *turn.output))
 
@@ -165,18 +160,18 @@ class Capture:
 
     def _repeated(self) -> int:
         """How many rulings the log has already, with the turn before."""
-        before, rulings = self._restoration.parent, self._restoration.rulings
+        before, rulings = self.restoration.parent, self.restoration.rulings
         here = before is not None and before.session == self.session
         return repeats.marked(rulings, before.ruled) if before is not None and here else 0
 
     def _heard(self) -> tuple[Part, ...]:
-        last = self._path.turns[-1] if self._path.turns else None
+        last = self.path.turns[-1] if self.path.turns else None
         if last is None or not last.output:
             return last.input if last else ()
         if self._begun is None:
             return ()
-        place = len(self._path.turns) - 1
-        known = any(r.memory for r in self._restoration.rulings if r.turn == place)
+        place = len(self.path.turns) - 1
+        known = any(r.memory for r in self.restoration.rulings if r.turn == place)
         return () if known else last.input  # else it is in the log already
 
     def _draft(self, body: Body, at: float) -> Draft:

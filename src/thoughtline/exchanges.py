@@ -43,6 +43,9 @@ class Terms(Struct, frozen=True, kw_only=True):
     noted: Mapping[str, str] = {}  # kept with the turn, for the next request of the conversation
 
 
+_PLAIN = Terms()
+
+
 class Behind(Struct, frozen=True):
     """What a request goes on from without saying it: the provider is asked to remember it."""
 
@@ -50,51 +53,42 @@ class Behind(Struct, frozen=True):
     turns: tuple[Turn, ...]
 
 
-class Exchange:
+class Exchange(Struct, kw_only=True, eq=False, weakref=True):
     """One request and its response."""
 
-    def __init__(
-        self,
-        request: Request,
-        *,
-        dialect: Dialect,
-        target: Target,
-        path: Path,
-        found: Found,
-        store: Store,
-        tenant: str,
-        clock: Clock,
-        stream: bool,
-        limits: Limits = NOTHING,
-        session: str = "",
-        gap: str = "",
-        terms: Terms | None = None,
-        behind: Behind | None = None,
-        original: Request | None = None,
-    ) -> None:
-        self.original = original or request  # as the client sent it
-        self.request = request
-        self.dialect = dialect
-        self.target = target
-        self.path = path
-        self.found = found
-        self.terms = terms or Terms()
-        self.gap = gap  # why nothing could be looked up, if so
-        self.unfit = ""  # why the body cannot be changed, if it should be
-        self.lapse = ""  # why the answer is not kept, if so
-        self.most = MOST
-        self._fed = 0
-        self.tenant = tenant
-        self.store = store
-        self.clock = clock
-        self._stream = stream
-        self._limits = limits
-        self._session = session
-        self._behind = behind
-        self._capture: Capture | None = None
-        self._finished = self._written = False
-        self.received = self.departed = clock.mono()  # the one who received it knows better when
-        self.again()
+    request: Request
+    original: Request  # as the client sent it
+    dialect: Dialect
+    target: Target
+    path: Path
+    found: Found
+    gap: str  # why nothing could be looked up, if so
+    store: Store
+    tenant: str
+    clock: Clock
+    limits: Limits
+    terms: Terms
+    behind: Behind | None
+    streamed: bool
+    home: str  # the session that it shall be written to, if that was said
+    restoration: Restoration = Restoration(rulings=())
+    body: bytes = b""  # to be sent
+    unfit: str = ""  # why the body cannot be changed, if it should be
+    lapse: str = ""  # why the answer is not kept, if so
+    most: int = MOST
+    received: int = 0  # the one who received it knows better when
+    departed: int = 0
+    _capture: Capture | None = None
+    _reader: Reader = None  # type: ignore[assignment] # made by `sent`
+    _fed: int = 0
+    _finished: bool = False
+    _written: bool = False
+
+    __repr__ = object.__repr__  # nothing of what is said in it, wherever it is printed
+
+    def __post_init__(self) -> None:
+        self.received = self.departed = self.clock.mono()
+        self._decide()
 
     def again(
         self,
@@ -111,6 +105,11 @@ class Exchange:
         self.path = path or self.path
         self.terms = terms or self.terms
         self.request = request or self.request
+        self._capture = None
+        self._decide()
+        return self.body
+
+    def _decide(self) -> None:
         self.restoration = self._restored()
         members = {**self.restoration.fields, **self.terms.fields}
         try:
@@ -121,11 +120,9 @@ class Exchange:
             body = self.request.body
             self.gap = self.unfit = str(error)
         self.body = body
-        self._capture = None
-        return self.body
 
     def _decided(self, target: Target) -> Restoration:
-        return restore(self.path, self.found, target, self._limits, self.terms.refused)
+        return restore(self.path, self.found, target, self.limits, self.terms.refused)
 
     def _restored(self) -> Restoration:
         made = self._decided(self.target)
@@ -134,7 +131,7 @@ class Exchange:
             # With thinking switched off this API takes no thought in the message it goes on from.
             bare = self._decided(replace(self.target, policy=replace(policy, need=Need.FORBIDDEN)))
             made = replace(made, rulings=bare.rulings, revisions=bare.revisions)
-        behind = self._behind.memory if self._behind else None
+        behind = self.behind.memory if self.behind else None
         if behind is None and not self.terms.noted:
             return made
         return replace(
@@ -146,13 +143,18 @@ class Exchange:
         path = _survey(request, self.target, dialect=self.dialect, hints=())
         path = replace(path, hints=self.path.hints, named=self.path.named)
         found, self.gap = await _find(self.store, self.tenant, path, certain)
-        self._behind = None
+        self.behind = None
         self.again(request=request, path=path, found=found)
 
     def bookmark(self) -> Callable[[], None]:
         """A way back to what is decided now."""
-        kept = dict(self.__dict__)
-        return lambda: self.__dict__.update(kept)
+        kept = [(name, getattr(self, name)) for name in self.__struct_fields__]
+
+        def back() -> None:
+            for name, value in kept:
+                setattr(self, name, value)
+
+        return back
 
     @property
     def altered(self) -> bool:
@@ -168,14 +170,14 @@ class Exchange:
             origin=self.target.origin,
             tenant=self.tenant,
             clock=self.clock,
-            session=self._session,
+            session=self.home,
         )
-        self._reader: Reader = self._listener()
+        self._reader = self._listener()
         self._fed, self.lapse = 0, ""
 
     def _listener(self) -> Reader:
         return self.dialect.reader(
-            stream=self._stream,
+            stream=self.streamed,
             clock=self.clock,
             origin=self.target.origin,
             sent=self.departed,
@@ -293,21 +295,21 @@ async def begin(
         path = replace(path, trail=keys.trail([*behind.turns, *request.turns])[1])
     found, gap = await _find(store, tenant, path, certain)
     return Exchange(
-        request,
+        request=request,
+        original=original or request,
         dialect=dialect,
         target=target,
         path=path,
         found=found,
+        gap=gap,
         store=store,
         tenant=tenant,
         clock=clock or SystemClock(),
-        stream=request.stream if stream is None else stream,
         limits=limits,
-        session=session,
-        gap=gap,
-        terms=terms,
+        terms=terms or _PLAIN,
         behind=behind,
-        original=original,
+        streamed=request.stream if stream is None else stream,
+        home=session,
     )
 
 

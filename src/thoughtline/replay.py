@@ -107,8 +107,7 @@ def restore(
     refused: Iterable[str] = (),
 ) -> Restoration:
     """Rule on every output of the path; `refused` are chain keys of outputs we do not remember."""
-    matches = resolve(path, found)
-    return _Restorer(path, found, matches, target, limits, refused=refused).run()
+    return _Restorer(path, found, target, limits, refused).run()
 
 
 class _Restorer:
@@ -118,15 +117,13 @@ class _Restorer:
         self,
         path: Path,
         found: Mapping[bytes, Sequence[Memory]],
-        matches: Sequence[Match | None],
         target: Target,
         limits: Limits,
-        *,
         refused: Iterable[str],
     ) -> None:
         self.path = path
         self.found = found
-        self.matches = matches
+        self.matches = resolve(path, found)
         self.target = target
         self.policy = target.policy
         self.items = _ITEM in target.policy.reads
