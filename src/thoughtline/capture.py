@@ -17,7 +17,6 @@ from thoughtline.events import (
     NAMES,
     AssistantMessage,
     Body,
-    Draft,
     Happening,
     Outcome,
     PermissionDecision,
@@ -116,8 +115,10 @@ class Capture(Struct, kw_only=True, eq=False):
             at=self._started,
         )
         facts = [start]
-        facts += [self._draft(body, self._started) for body in said(heard)]
-        facts += [self._draft(body, now) for body in (*self._bodies, ended)]
+        for bodies, at in ((said(heard), self._started), (self._bodies, now), ((ended,), now)):
+            for body in bodies:
+                made = draft(body, id=self.clock.new_id(), parent=self.turn, at=at)
+                facts.append(made)
         turn = Turn(
             input=heard,
             output=tuple(output(self._bodies)),
@@ -139,7 +140,10 @@ class Capture(Struct, kw_only=True, eq=False):
             ruled=repeats.mark(self.restoration.rulings),
         )
         return Batch(
-            session=self.session, tenant=self.tenant, drafts=tuple(facts), memories=(memory,)
+            session=self.session,
+            tenant=self.tenant,
+            drafts=tuple(facts),
+            memories=(memory,),
         )
 
     def _keys(self, turn: Turn) -> Keys:
@@ -173,9 +177,6 @@ class Capture(Struct, kw_only=True, eq=False):
         place = len(self.path.turns) - 1
         known = any(r.memory for r in self.restoration.rulings if r.turn == place)
         return () if known else last.input  # else it is in the log already
-
-    def _draft(self, body: Body, at: float) -> Draft:
-        return draft(body, id=self.clock.new_id(), parent=self.turn, at=at)
 
 
 def _begun(path: Path, origin: Origin) -> Turn | None:

@@ -93,8 +93,9 @@ class Restoration(Struct, frozen=True, gc=False, kw_only=True):
 
 NOTHING = Limits()
 # Named at every output, and Python 3.11 takes its time to find a member of an enumeration.
+_RESTORED = Action.RESTORED
 _REQUIRED, _IGNORED, _NEVER = Need.REQUIRED, Need.IGNORED, (Need.FORBIDDEN, Need.NONE)
-_ITEM = Carrier.ITEM
+_ALL, _ITEM = Scope.ALL, Carrier.ITEM
 REFUSED = "refused"
 """Why an output goes without what its client brings: the target refused that once."""
 
@@ -206,12 +207,12 @@ class _Restorer:
             moved = self.items and reshaped(turn, memory, placed)
             if moved:
                 placed = unnamed(placed)
-            if (enough or identical(turn, echo, placed)) and not reasons:
+            if echo and (enough or identical(turn, echo, placed)) and not reasons:
                 action = Action.EXACT
                 if respelled(echo, placed):
                     self._revise(index, placed)
             else:
-                action = Action.REPLACED if echo else Action.RESTORED
+                action = Action.REPLACED if echo else _RESTORED
                 anonymous = moved or (bool(reasons) and self.items)
                 self._revise(index, placed, anonymous=anonymous)
             reason = reasons[0] if reasons else match.reason
@@ -442,7 +443,7 @@ def needs(path: Path, policy: Policy) -> tuple[Need, Need]:
         return _IGNORED, _IGNORED
     if policy.with_tools and not path.tools:
         return policy.beyond, policy.beyond
-    return policy.need, policy.beyond
+    return policy.need, policy.need if policy.scope is _ALL else policy.beyond
 
 
 def loop_start(turns: Sequence[Turn]) -> int:
