@@ -8,7 +8,7 @@ import pytest
 
 from thoughtline.cli.serve import _listen
 from thoughtline.dialects import DIALECTS
-from thoughtline.exchanges import begin
+from thoughtline.exchanges import Terms, begin
 from thoughtline.gateway.access import Door
 from thoughtline.guards import Target
 from thoughtline.parts import Origin
@@ -148,6 +148,27 @@ async def test_the_phase_of_a_message_comes_back(policy, model, kept):
     if kept:  # nothing lost, nothing touched
         exchange = await asked(store, "responses", there, exact)
         assert exchange.body == json.dumps(exact).encode()
+
+
+async def test_an_exchange_says_nothing_of_its_talk_when_it_is_printed():
+    where = target("deepseek", "chat", "deepseek-v4-pro")
+    body = {"model": "deepseek-v4-pro", "messages": [{"role": "user", "content": "a secret"}]}
+    exchange = await asked(MemoryStore(), "chat", where, body)
+    exchange.sent()
+    for shown in (repr(exchange), str(exchange), repr(exchange.finish), repr(exchange.capture)):
+        assert "secret" not in shown
+
+
+async def test_a_bookmark_leads_back_to_what_was_decided():
+    where = target("deepseek", "chat", "deepseek-v4-pro")
+    body = {"model": "deepseek-v4-pro", "messages": [{"role": "user", "content": "Hello."}]}
+    exchange = await asked(MemoryStore(), "chat", where, body)
+    before, back = exchange.body, exchange.bookmark()
+    exchange.again(terms=Terms(fields={"thinking": b"null"}))
+    assert exchange.body != before
+    back()
+    assert exchange.body is before
+    assert exchange.terms == Terms()
 
 
 def test_whoever_shows_two_credentials_is_known_by_both():
