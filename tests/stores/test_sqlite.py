@@ -21,6 +21,7 @@ from thoughtline.stores.sqlite import (
     writer,
 )
 from thoughtline.stores.sqlite.files import File
+from thoughtline.stores.sqlite.sheets import sheet
 
 NAME = b"n" * 16
 
@@ -221,6 +222,29 @@ async def test_batches_that_wait_share_a_commit(store, monkeypatch):
     await asyncio.gather(*waiting)
     assert len(seen) == 2  # the one that blocked, and one for all fifty
     assert (await store.stats()).events == 101
+
+
+async def test_the_thread_is_woken_once_for_what_a_loop_hands_over_at_once(store, monkeypatch):
+    rung = []
+    ring = store._writer._ring
+    monkeypatch.setattr(store._writer, "_ring", lambda loop: rung.append(loop) or ring(loop))
+    for count in (50, 1, 2):
+        await asyncio.gather(*[store.append(notes(f"s{n % 7}", 2)) for n in range(count)])
+    assert len(rung) == 3
+    assert (await store.stats()).events == 106
+
+
+async def test_a_loop_that_ends_at_once_keeps_nobody_waiting(store):
+    def hand_over():
+        store._writer.append(sheet(notes("s")))
+        loop.stop()
+
+    loop = asyncio.new_event_loop()
+    loop.call_soon(hand_over)
+    await asyncio.to_thread(loop.run_forever)
+    loop.close()
+    await store.append(notes("z"))
+    assert len(await store.read("s")) == len(await store.read("z")) == 1
 
 
 async def test_a_transaction_does_not_grow_without_end(store, monkeypatch):

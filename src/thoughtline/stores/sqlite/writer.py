@@ -1,10 +1,12 @@
 """The one thread that writes, many batches to a commit.
 
-Callers of any event loop put batches (or functions that want the connection) into a queue. The
-thread takes what has gathered, writes it in one immediate transaction, commits, sees that the file
-it wrote to is still the one at the path, and only then answers. When something in a group fails,
-the group is written once more with every batch in a savepoint of its own, so that only the culprit
-fails. Whatever happens, the thread goes on: the next job opens the file again if need be.
+Callers of any event loop put batches (or functions that want the connection) into a queue, and the
+bell is rung when their loop is through with what it had to do: the thread could not run before, and
+what a loop does at once becomes one group. The thread takes what has gathered, writes it in one
+immediate transaction, commits, sees that the file it wrote to is still the one at the path, and
+only then answers. When something in a group fails, the group is written once more with every batch
+in a savepoint of its own, so that only the culprit fails. Whatever happens, the thread goes on: the
+next job opens the file again if need be.
 
 Hits are not written as they come: they are collected and written together, now and then.
 """
@@ -12,6 +14,7 @@ Hits are not written as they come: they are collected and written together, now 
 import asyncio
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -67,7 +70,9 @@ class Writer:
         self._clock = clock
         self._feed = feed
         self._touch_every = int(touch_every * 1e9)
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()  # None: look at hits and closing
+        self._jobs: deque[_Job] = deque()
+        self._bell: SimpleQueue[None] = SimpleQueue()  # there are jobs, or hits, or it is closing
+        self._ringing: set[asyncio.AbstractEventLoop] = set()  # those that are about to
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -87,20 +92,30 @@ class Writer:
         return self._submit(work)
 
     def _submit(self, work: Sheet | Work[Any]) -> "asyncio.Future[Any]":
-        future = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
         with self._lock:
             if self._closing:
                 raise Unavailable("this store is closed; open it again")
-            self._put(_Job(work, future))
+            self._start()
+            self._jobs.append(_Job(work, future))
+            if loop not in self._ringing:
+                self._ringing.add(loop)
+                loop.call_soon(self._ring, loop)
         return future
 
-    def _put(self, job: _Job | None) -> None:
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            self._ringing.discard(loop)
+        if self._bell.empty():  # else it is about to wake, and takes all there is
+            self._bell.put(None)
+
+    def _start(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._run, name="thoughtline-writer", daemon=True
             )
             self._thread.start()
-        self._queue.put(job)
 
     def touch(self, sessions: Iterable[str], at: float) -> None:
         """Remember that these sessions were hit."""
@@ -109,7 +124,8 @@ class Writer:
             self._hits.update(dict.fromkeys(sessions, at))
             if self._hits and not waiting and not self._closing:
                 self._due = self._clock.mono() + self._touch_every
-                self._put(None)
+                self._start()
+                self._bell.put(None)
 
     @property
     def touched(self) -> bool:
@@ -122,7 +138,7 @@ class Writer:
             self._closing = True
             thread = self._thread
             if thread:
-                self._queue.put(None)
+                self._bell.put(None)
         if thread:
             await asyncio.to_thread(thread.join)
 
@@ -133,7 +149,7 @@ class Writer:
             jobs = self._take()
             for group in _groups(jobs):
                 self._serve(group)
-            done = self._closing and self._queue.empty()
+            done = self._closing and not self._jobs
             if done or self._clock.mono() >= self._due:
                 self._write_hits()
             if done:
@@ -142,18 +158,16 @@ class Writer:
 
     def _take(self) -> list[_Job]:
         """Wait for work (or until hits are due), then take what has gathered."""
-        timeout = max(self._due - self._clock.mono(), 0) / 1e9 if self._hits else None
+        if not self._jobs:
+            timeout = max(self._due - self._clock.mono(), 0) / 1e9 if self._hits else None
+            with suppress(Empty):
+                self._bell.get(timeout=timeout)
         jobs: list[_Job] = []
         events = 0
-        with suppress(Empty):
-            job = self._queue.get(timeout=timeout)
-            while True:
-                if job:
-                    jobs.append(job)
-                    events += len(job.work.batch.drafts) if isinstance(job.work, Sheet) else 0
-                if len(jobs) >= GROUP or events >= EVENTS:
-                    break
-                job = self._queue.get_nowait()
+        while self._jobs and len(jobs) < GROUP and events < EVENTS:
+            job = self._jobs.popleft()
+            jobs.append(job)
+            events += len(job.work.batch.drafts) if isinstance(job.work, Sheet) else 0
         return jobs
 
     def _serve(self, jobs: Sequence[_Job]) -> None:
