@@ -128,6 +128,17 @@ async def test_headers_come_as_they_are(wires):
     assert headers == [("content-length", "4"), ("x-one", "1"), ("x-one", "2")]
 
 
+async def test_what_comes_after_a_body_is_no_header():
+    chunked = (
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nx-end: 1\r\n\r\n"
+    )
+    server, wire = Server((chunked,)), HttpWire()
+    async with server.running() as port:
+        _, headers, body = await fetch(wire, f"http://127.0.0.1:{port}/")
+        await wire.close()
+    assert (headers, body) == ([("transfer-encoding", "chunked")], b"ab")
+
+
 async def test_an_answer_to_head_has_no_body(wires):
     script = (b"HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\n",)
     _, (status, _, got) = await exchange(wires, script, method="HEAD", body=b"")

@@ -54,6 +54,12 @@ async def test_a_patient_wire_waits():
         assert await fetch(wire, url) == b"abcd"
 
 
+async def test_news_before_an_answer_is_not_its_beginning():
+    early = b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    async with upstream(early, 0.5, HEAD, b"abcd") as (wire, url):
+        assert await fetch(wire, url, idle=0.2) == b"abcd"
+
+
 async def test_an_answer_that_does_not_begin():
     async with upstream(5.0, HEAD) as (wire, url):
         began = time.monotonic()

@@ -156,11 +156,9 @@ class Pipe(asyncio.Protocol):
             self._keep = False
             self.close()
             return
-        if self.touched:
+        self.touched = True
+        if self.status:
             self._deadline = self._loop.time() + self._idle
-        else:
-            self.touched = True
-            self._allow(self._idle)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -210,6 +208,8 @@ class Pipe(asyncio.Protocol):
         if status < 200:  # not the answer yet
             return
         self.status, self.headers = status, self._pairs
+        self._pairs = []  # what comes after the body is no header
+        self._allow(self._idle)
         if self._bare or status in _NO_BODY:
             self._end(keep=status in _NO_BODY and not self._bare)
 
