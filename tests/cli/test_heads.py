@@ -197,6 +197,21 @@ def test_requests_that_come_together_are_answered_in_their_order(port):
     ]
 
 
+def test_a_body_that_comes_with_the_beginning_of_a_head_is_no_head(port):
+    first = START + b"content-length: 70000\r\n\r\n" + BODY
+    with dialled(port) as peer:
+        peer.sendall(first + START)
+        assert answer(peer)[2] == b"served 70000"
+        for field in (b"x-a: b\r\n", b"x-c: d\r\n", b"\r\n"):
+            time.sleep(0.02)
+            peer.sendall(field)
+        assert answer(peer)[2] == b"served 0"
+        peer.sendall(first + START + b"x-a: " + b"a" * LIMIT)
+        assert answer(peer)[2] == b"served 70000"
+        peer.sendall(b"\r\n\r\n")
+        assert answer(peer)[0] == 431
+
+
 def test_what_comes_after_the_body_is_no_header(port):
     with dialled(port) as peer:
         peer.sendall(

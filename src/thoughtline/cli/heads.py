@@ -44,7 +44,7 @@ class Bounded(HttpToolsProtocol):
         self.limit = self.config.h11_max_incomplete_event_size or 64 << 10  # bytes of a head
         self._fed = 0  # bytes that came last
         self._heading = False  # a head has begun, and not ended
-        self._come = 0  # bytes of it before those
+        self._come = 0  # bytes of it before those; where it began, only those of whole fields
         self._polite = False  # the client asks before it sends its body
         self._offered = False  # another protocol is
         self._passing_over = False  # the parser is told anew what it was told already
@@ -79,9 +79,12 @@ class Bounded(HttpToolsProtocol):
 
     def _wait(self) -> None:
         """The head goes on: not without end, and not for ever."""
-        if self._reading is not None and self._answering is None and not self._come:
-            self._allow(PATIENCE)  # the first one's time is counted already
-        self._come += self._fed
+        if not self._come:
+            if self._reading is not None and self._answering is None:
+                self._allow(PATIENCE)  # the first one's time is counted already
+            self._come = self._size() or 1  # the rest of those bytes may be another one's body
+        else:
+            self._come += self._fed
         if self._come > self.limit:
             self._too_large()
 
@@ -127,7 +130,7 @@ class Bounded(HttpToolsProtocol):
             self._passing_over = False
             return
         self._heading, self._deadline = False, inf
-        if self._come + self._fed > self.limit and self._size() > self.limit:
+        if (self._come or self._fed > self.limit) and self._size() > self.limit:
             self._too_large()
             raise ValueError("the head is too large")  # the parser stops
         method, version = self.parser.get_method().decode("ascii"), self.parser.get_http_version()
