@@ -120,14 +120,18 @@ class Rooms:
         }
         waiting = [{"type": "http.request", "body": raw, "more_body": False}]
         told = []
+        over = asyncio.Event()
 
         async def receive():
-            if not waiting:
-                await asyncio.Event().wait()
-            return waiting.pop()
+            if waiting:
+                return waiting.pop()
+            await over.wait()  # as servers do it: who has been answered is gone
+            return {"type": "http.disconnect"}
 
         async def send(message):
             told.append({**message, "body": keep(message.get("body", b""))})
+            if "body" in message and not message.get("more_body"):
+                over.set()
 
         await self.proxy(scope, receive, send)
         await self.proxy.ledger.settled()

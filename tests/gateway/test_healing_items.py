@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from rooms import Answer, Client, Rooms, ScriptedWire, SimWire, audit, healed, statuses, with_sim
 from thoughtline.errors import Unavailable
+from thoughtline.gateway import watching
 from thoughtline.parts import Text
 from thoughtline.stores.hot import HotStore
 from thoughtline.stores.memory import MemoryStore
@@ -456,8 +457,11 @@ async def test_reconnecting_is_not_a_matter_of_the_request():
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_refusal_inside_of_an_answer_is_heeded_by_the_next_request(stream):
+async def test_a_refusal_inside_of_an_answer_is_heeded_by_the_next_request(
+    stream, tmp_path, monkeypatch
+):
     """The client has its status and cannot be answered anew; but the thought is known now."""
+    monkeypatch.setattr(watching, "MOMENT", 0)  # also if it took a while
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA-1"}
     words = {"type": "message", "role": "assistant", "id": "m", "content": "Done."}
     why = "The encrypted content gAAA-1 could not be verified."
@@ -470,7 +474,7 @@ async def test_a_refusal_inside_of_an_answer_is_heeded_by_the_next_request(strea
         sse = {"content-type": "text/event-stream"}
         answer = Answer(200, f"event: response.failed\ndata: {event}\n\n".encode(), sse)
     wire = ScriptedWire(Answer(200, fine), answer, Answer(200, fine))
-    rooms = Rooms(wire, "openai")
+    rooms = Rooms(wire, "openai", store=SqliteStore(tmp_path / "log.db"))
     heard = [{"role": "user", "content": "hi"}]
     echoed = [*heard, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "on"}]
     asked = {"model": "gpt-5.6", "input": echoed}
@@ -482,3 +486,4 @@ async def test_a_refusal_inside_of_an_answer_is_heeded_by_the_next_request(strea
     kinds = [[item.get("type", item.get("role")) for item in b["input"]] for b in wire.bodies]
     assert "reasoning" in kinds[1] and "reasoning" not in kinds[2]
     assert [fact.reason for fact in await rooms.facts("quarantined")] == ["drop_sealed"]
+    await rooms.store.close()

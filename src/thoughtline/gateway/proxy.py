@@ -238,6 +238,8 @@ class _Walk:
         self.proxy.observer.replayed(exchange)
         try:
             await self._watched(exchange, self._dispatch(exchange, body, upstream))
+            if refusal := exchange.refusal:  # the client has its answer: the next one is better
+                await self.proxy.healer.heal(exchange, 400, refusal.encode(), strict=True)
         except asyncio.CancelledError:  # its time is over: the server cuts the client off
             await self.proxy.ledger.write(exchange, STOPPED)
             self.proxy.observer.ended(exchange, 499, STOPPED)
@@ -361,8 +363,6 @@ class _Walk:
         )
         reason = await self._guarded(gallery, exchange, inbound, stream=stream)
         proxy.observer.ended(exchange, self.status, reason)
-        if refusal := exchange.refusal:
-            await proxy.healer.heal(exchange, 400, refusal.encode(), strict=True)
 
     async def _guarded(
         self, gallery: Gallery, exchange: Exchange, inbound: Inbound, *, stream: bool
