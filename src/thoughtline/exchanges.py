@@ -44,6 +44,8 @@ class Terms(Struct, frozen=True, kw_only=True):
 
 
 _PLAIN = Terms()
+_EVENTS = (b"data:", b"event:", b":")
+"""How a stream of events begins."""
 
 
 class Behind(Struct, frozen=True):
@@ -81,6 +83,7 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
     _capture: Capture | None = None
     _reader: Reader = None  # type: ignore[assignment] # made by `sent`
     _fed: int = 0
+    _heard: bool = False  # something of the response, so that it is certain how it comes
     _finished: bool = False
     _written: bool = False
 
@@ -173,7 +176,7 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
             session=self.home,
         )
         self._reader = self._listener()
-        self._fed, self.lapse = 0, ""
+        self._fed, self._heard, self.lapse = 0, False, ""
 
     def _listener(self) -> Reader:
         return self.dialect.reader(
@@ -242,9 +245,19 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
             self.give_up(f"the answer is larger than {self.most} bytes")
         if self.lapse:
             return []
+        if not self._heard:
+            self._listen(data)
         happenings = self._reader.feed(data)
         capture.take(happenings)
         return happenings
+
+    def _listen(self, data: bytes) -> None:
+        """Some upstreams answer whole who asked for a stream, or the other way round."""
+        begun = data.lstrip()
+        self._heard = bool(begun)
+        if begun.startswith(b"{" if self.streamed else _EVENTS):
+            self.streamed = not self.streamed
+            self._reader = self._listener()
 
     def give_up(self, why: str) -> None:
         """Keep no more of the response: whoever asked for it has it, and the log has why not."""

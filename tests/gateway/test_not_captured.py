@@ -7,13 +7,16 @@ import tracemalloc
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
-from rooms import Answer, Rooms, ScriptedWire
+from rooms import Answer, Rooms, ScriptedWire, SimWire
 from thoughtline.dialects import DIALECTS
 from thoughtline.gateway.bodies import Unpacker
+from thoughtline.testing import simulator
 
 STREAM = {"content-type": "text/event-stream"}
-ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+SAID = {"messages": [{"role": "user", "content": "hi"}]}
+ASKED = {"model": "m", **SAID}
 LIMIT = 1 << 20
 PIECE = 65_536
 
@@ -208,3 +211,40 @@ async def test_a_fault_before_the_answer_is_an_answer_in_shape(monkeypatch):
     assert (told[0]["status"], error["code"]) == (500, "internal_error")
     assert "KeyError at" in error["message"]
     assert "somebody" not in error["message"]
+
+
+# -- what is captured all the same ---------------------------------------------------------------
+
+
+class Contrary(SimWire):
+    """A provider that streams to those who did not ask for it, and to nobody else."""
+
+    def send(self, request):
+        body = json.loads(request.body)
+        body["stream"] = not body["stream"]
+        return super().send(replace(request, body=json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("name", "path", "model", "more"),
+    [
+        ("deepseek", "/v1/chat/completions", "deepseek-v4-pro", SAID),
+        ("openai", "/v1/responses", "gpt-5.6", {"input": "hi"}),
+        (
+            "claude",
+            "/v1/messages",
+            "claude-sonnet-4-5",
+            SAID | {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 4096},
+        ),
+    ],
+)
+async def test_an_answer_that_comes_otherwise_than_it_was_asked_for(
+    name, path, model, more, stream
+):
+    rooms = Rooms(Contrary(simulator(name)), {"claude": "anthropic"}.get(name, name))
+    asked = {"model": model, "stream": stream, **more}
+    answer = await rooms.post(path, asked)
+    assert ("json" in answer.header("content-type")) is stream
+    assert [ended.outcome for ended in await rooms.facts("turn_ended")] == ["completed"]
+    assert len(await rooms.facts("reasoning")) == 1
