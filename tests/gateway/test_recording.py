@@ -1,5 +1,6 @@
 """What of a turn is kept, and how it is swept away."""
 
+import asyncio
 import io
 
 import pytest
@@ -103,6 +104,7 @@ async def test_what_nobody_uses_goes_and_what_is_used_stays():
     clock.now += 2
     assert await sweep(store, clock, lines=lines).once() == 1
     assert {s.session for s in await store.sessions()} == {"hit", "appended"}
+    await asyncio.sleep(0)  # lines are written when the loop comes round
     assert '"event":"sweep","sessions":1' in lines.getvalue()
 
 
@@ -126,6 +128,7 @@ async def test_a_sweep_that_fails_is_reported_and_tried_again():
     sweeper = sweep(store, clock, lines=lines, sleep=sleep)
     with pytest.raises(Enough):
         await sweeper.run()
+    await asyncio.sleep(0)  # lines are written when the loop comes round
     assert "the disk is gone" in lines.getvalue()
     assert await store.sessions() == []
     assert rounds == [SHORTEST, SHORTEST]

@@ -1,5 +1,6 @@
 """Metrics, log lines and spans: all of the numbers, none of the words."""
 
+import asyncio
 import io
 import json
 import logging
@@ -53,6 +54,7 @@ async def test_logs_of_a_whole_conversation_hold_no_thought_no_body_and_no_key(s
     for _ in range(5):
         await client.say(*client.next())
     await built.proxy.drain(1)
+    await asyncio.sleep(0)  # lines are written when the loop comes round
     text = built.lines.getvalue()
     assert len(built.events("request")) == 6
     assert all(line["status"] == 200 for line in built.events("request"))
@@ -86,6 +88,7 @@ async def test_nor_when_things_go_wrong():
     head = {"authorization": f"Bearer {KEY}"}
     answers = [await rooms.post("/v1/chat/completions", body, head) for _ in range(3)]
     answers.append(await rooms.post("/v1/nothing", body, head | {"x-thoughtline-replay": "off"}))
+    await asyncio.sleep(0)  # lines are written when the loop comes round
     assert [a.status for a in answers] == [400, 500, 502, 502]
     lines = built.events("request")
     assert [(line["status"], line["outcome"]) for line in lines] == [
@@ -285,6 +288,27 @@ def test_what_could_not_be_written_is_reported(error, fate):
     assert (line["fate"], line["level"]) == (fate, "warning")
 
 
+async def test_what_is_told_at_once_is_written_at_once():
+    class Counted(io.StringIO):
+        writes = 0
+
+        def write(self, text):
+            self.writes += 1
+            return super().write(text)
+
+    stream = Counted()
+    log = open_log(style="json", stream=stream)
+    for number in range(3):
+        log.info("line", number=number)
+    assert stream.writes == 0
+    await asyncio.sleep(0)
+    log.info("line", number=3)
+    await asyncio.sleep(0)
+    assert stream.writes == 2
+    told = [json.loads(line)["number"] for line in stream.getvalue().splitlines()]
+    assert told == [0, 1, 2, 3]
+
+
 def test_a_turn_that_is_given_up_is_an_error_in_the_log():
     lines = io.StringIO()
     telemetry = Telemetry(log=open_log(style="json", stream=lines))
@@ -357,6 +381,7 @@ async def test_spans_have_the_names_of_the_conventions(spans):
     client = Client(built.rooms(), "chat", "deepseek-v4-pro", keep=False)
     await client.say(Text(text="question-canary"))
     await client.say(*client.next())
+    await asyncio.sleep(0)  # lines are written when the loop comes round
     _, span = finished()
     assert span.name == "chat deepseek-v4-pro"
     assert span.kind.name == "CLIENT"

@@ -5,6 +5,7 @@ call that does nothing. Tracebacks are plain, because a frame's variables hold b
 A stream that is closed or full of errors loses lines, never requests.
 """
 
+import asyncio
 import logging
 import sys
 from collections.abc import MutableMapping
@@ -22,15 +23,32 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class _Stream:
-    """The end of the line."""
+    """The end of the line. What is told in one turn of an event loop is written together."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._lines: list[str] = []
 
     def msg(self, line: str) -> None:
-        """Write it; whoever reads logs must not be able to stop the gateway."""
+        """Write it, when the loop comes round: writing hands the interpreter to other threads."""
         try:
-            self._stream.write(line + "\n")
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._write(line + "\n")
+            return
+        self._lines.append(line + "\n")
+        if len(self._lines) == 1:
+            loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        lines = self._lines.copy()
+        del self._lines[: len(lines)]
+        self._write("".join(lines))
+
+    def _write(self, text: str) -> None:
+        """Whoever reads logs must not be able to stop the gateway."""
+        try:
+            self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
             return
