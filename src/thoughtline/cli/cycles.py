@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from thoughtline.gateway.proxy import Scope
-from thoughtline.gateway.sharing import App
+from thoughtline.gateway.proxy import App, Scope
 
 MOST = 64 << 10  # bytes that are copied to save a packet
 

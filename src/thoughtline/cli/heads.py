@@ -21,9 +21,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from thoughtline.cli.cycles import Cycle
 from thoughtline.dialects import DIALECTS
-from thoughtline.gateway.proxy import Receive, Scope, Send
+from thoughtline.gateway.proxy import App, Receive, Scope, Send
 from thoughtline.gateway.routes import parse
-from thoughtline.gateway.sharing import App
 
 PATIENCE = 30.0
 """How long a connection may take to bring a head, in seconds."""

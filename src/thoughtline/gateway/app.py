@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from thoughtline.gateway.browsers import Browsed, page
 from thoughtline.gateway.leaving import before_the_end
-from thoughtline.gateway.proxy import Proxy, Receive, Scope, Send
-from thoughtline.gateway.sharing import App, Shared, page
+from thoughtline.gateway.proxy import App, Proxy, Receive, Scope, Send
 from thoughtline.gateway.sockets import Sockets
 
 OWN = (
@@ -69,7 +69,7 @@ class Gateway:
             return self._pages
         listing = path.startswith("/v1/models") and scope["method"] in ("GET", "HEAD")
         room = self._pages if listing else self.proxy
-        return Shared(room, self.proxy.door) if page(scope["headers"]) else room
+        return Browsed(room, self.proxy.door) if page(scope["headers"]) else room
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:

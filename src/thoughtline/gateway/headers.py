@@ -1,7 +1,6 @@
 """Headers on their way: hop-by-hop ones end here, credentials are exchanged, ours are added."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import lru_cache
 
 from thoughtline.exchanges import Exchange
 from thoughtline.gateway.access import CREDENTIALS
@@ -33,9 +32,6 @@ _GONE = {
     for recoded in (False, True)
 }
 """What does not go on: by whether the client's credential stays here, and the body is plain now."""
-_SENT = frozenset({Action.RESTORED, Action.REPLACED})
-_LACKING = frozenset({Action.ABSENT, Action.PLACEHOLDER})
-_DROPPED, _PLACEHOLDER = Action.DROPPED, Action.PLACEHOLDER
 _HINTS = (
     b"x-thoughtline-session",
     b"session-id",
@@ -152,19 +148,9 @@ def ours(exchange: Exchange, known: Container[str]) -> list[tuple[str, str]]:
 
 
 def _report(restoration: Restoration) -> str:
-    sent = without = placeholders = dropped = 0
-    for ruling in restoration.rulings:
-        action = ruling.action
-        if action in _SENT:
-            sent += 1
-        elif action is _DROPPED:
-            dropped += 1
-        elif action in _LACKING:
-            without += 1
-            placeholders += action is _PLACEHOLDER
-    return _worded(sent, restoration.missed if without else 0, placeholders, dropped)
-
-
-@lru_cache(256)
-def _worded(sent: int, missed: int, placeholders: int, dropped: int) -> str:
-    return f"restored={sent}; missed={missed}; placeholder={placeholders}; dropped={dropped}"
+    done = [ruling.action for ruling in restoration.rulings]
+    return (
+        f"restored={done.count(Action.RESTORED) + done.count(Action.REPLACED)}; "
+        f"missed={restoration.missed}; placeholder={done.count(Action.PLACEHOLDER)}; "
+        f"dropped={done.count(Action.DROPPED)}"
+    )

@@ -40,6 +40,7 @@ from thoughtline.wires.base import Inbound, Outbound, Wire, beginning
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 ERROR_LIMIT = 1 << 20
 STOPPED = "the gateway was stopped"
 

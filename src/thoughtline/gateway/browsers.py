@@ -6,13 +6,10 @@ our own refusals too. Whatever an upstream says about sharing is said about itse
 Who may ask is the door's to say; the administrator's pages are shared with nobody.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from thoughtline.gateway.access import Door, Headers
-from thoughtline.gateway.proxy import Receive, Scope, Send
-
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from thoughtline.gateway.proxy import App, Receive, Scope, Send
 
 _SHARING = b"access-control-"
 _GRANTED = b"600"  # seconds for which a browser need not ask again
@@ -26,7 +23,7 @@ def page(headers: Headers) -> bytes:
     return b""
 
 
-class Shared:
+class Browsed:
     """An application whose answers pages may read, where the door trusts them."""
 
     def __init__(self, app: App, door: Door) -> None:
