@@ -2,7 +2,7 @@
 FROM python:3.13-slim AS build
 RUN python -m venv /opt/thoughtline
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src ./src
 RUN /opt/thoughtline/bin/pip install --no-cache-dir --disable-pip-version-check ".[zstd,otel]"
 

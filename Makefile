@@ -54,7 +54,7 @@ test: lint $(CLIENTS) $(BROWSER) ## set up, then every check and every test
 	$(say) "pytest"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
-lint: $(STAMP) ## style, types and import direction
+lint: $(STAMP) ## style, types, import direction and names
 	$(say) "ruff check"
 	@$(BIN)/ruff check .
 	$(say) "ruff format --check"
@@ -63,15 +63,17 @@ lint: $(STAMP) ## style, types and import direction
 	@$(BIN)/mypy --strict
 	$(say) "lint-imports"
 	@$(BIN)/lint-imports
+	$(say) "names"
+	@$(BIN)/python -m pytest -q -n 0 tests/checks
 
-format: $(STAMP) ## rewrite the code in the house format
+format: $(STAMP) ## format the code
 	$(say) "ruff"
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
 docs: $(STAMP) ## bring the reference up to date with the code
 	$(say) "docs/reference"
-	@$(BIN)/python -m thoughtline.cli.pages docs
+	@$(BIN)/python docs/generate.py docs
 
 pictures: $(STAMP) $(VENV)/.browser ## take the documentation's pictures of the inspector again
 	$(say) "docs/img"
@@ -79,7 +81,7 @@ pictures: $(STAMP) $(VENV)/.browser ## take the documentation's pictures of the 
 
 clients: $(CLIENTS) $(LITELLM) $(NPM) $(VENV)/.browser ## install all real clients, then let each of them talk in every way
 	$(say) "pytest with every client"
-	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/fronts tests/examples $(PYTEST_ARGS)
+	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/agents/ui tests/examples $(PYTEST_ARGS)
 
 $(CLIENTS): $(STAMP)
 	$(say) "installing the SDKs that tests drive (another minute)"

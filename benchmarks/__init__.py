@@ -1,1 +1,1 @@
-"""What it costs: one module per room, each with `run`. `make bench` prints all of them."""
+"""Benchmarks: one module per package, each with `run`. `make bench` prints all of them."""

@@ -7,19 +7,21 @@ with results that are as long as files are. It talks to the strict simulator ove
 import asyncio
 import random
 import time
+from collections import Counter
 
 from thoughtline.clock import SystemClock
-from thoughtline.dialects.base import Tool
+from thoughtline.dialects.params import ToolSpec
 from thoughtline.dialects.responses import Responses
-from thoughtline.dialects.responses_reader import ResponsesReader
-from thoughtline.events import AssistantMessage, Reasoning, ToolCall
-from thoughtline.parts import Call, Origin, Part, Result, Text
+from thoughtline.dialects.responses.reader import ResponsesReader
+from thoughtline.log.events import AssistantMessage, Reasoning, ToolCall
+from thoughtline.log.parts import Call, Origin, Part, Result, Text
+from thoughtline.log.turns import Turn
 from thoughtline.testing import serving
-from thoughtline.turns import Turn
-from thoughtline.wires import requests
 from thoughtline.wires.base import Outbound
-from thoughtline.wires.continuation import Guard, Position, Reason
-from thoughtline.wires.websocket import ResponsesWire
+from thoughtline.wires.websocket import requests
+from thoughtline.wires.websocket.continuation import Destination, LogPosition, SendReason
+from thoughtline.wires.websocket.response import SentRequest
+from thoughtline.wires.websocket.wire import ResponsesWire
 
 TURNS = 100
 MARKS = (25, 50, 75, 100)
@@ -42,11 +44,12 @@ async def session(url: str, fields: int = 2000) -> tuple[dict[int, tuple[int, in
     """
     chance = random.Random(4)
     tools = [
-        Tool(name=name, description=prose(chance, fields // 8))
+        ToolSpec(name=name, description=prose(chance, fields // 8))
         for name in ("read_file", "run", "search")
     ]
     system = prose(chance, fields // 2)
-    wire = ResponsesWire()
+    sent: list[SentRequest] = []
+    wire = ResponsesWire(on_send=sent.append)
     turns: list[Turn] = []
     heard: tuple[Part, ...] = (Text(text=prose(chance, 400)),)
     marks: dict[int, tuple[int, int]] = {}
@@ -58,8 +61,10 @@ async def session(url: str, fields: int = 2000) -> tuple[dict[int, tuple[int, in
         bodies.append(body)
         headers = [("authorization", "Bearer key"), ("content-type", "application/json")]
         outbound = Outbound(method="POST", url=f"{url}/responses", headers=headers, body=body)
-        head = turns[-1].id if turns else ""
-        position = Position(guard=Guard(endpoint=url), turn=str(number), head=head)
+        parent = turns[-1].id if turns else ""
+        position = LogPosition(
+            destination=Destination(endpoint=url), turn=str(number), parent=parent
+        )
         reader = ResponsesReader(stream=True, clock=SystemClock(), origin=Origin(), sent=0)
         async with wire.send(outbound, position) as answer:
             told = [one async for event in answer for one in reader.event(event)]
@@ -80,8 +85,9 @@ async def session(url: str, fields: int = 2000) -> tuple[dict[int, tuple[int, in
         )
         heard = results or (Text(text=prose(chance, 200)),)
         if number in MARKS:
-            marks[number] = (wire.tally.size, wire.tally.whole)
-    assert wire.tally.reasons == {Reason.NO_BASELINE: 1, Reason.CONTINUED: TURNS - 1}
+            marks[number] = (sum(one.size for one in sent), sum(one.full_size for one in sent))
+    reasons = Counter(one.plan.reason for one in sent)
+    assert reasons == {SendReason.NO_BASELINE: 1, SendReason.CONTINUED: TURNS - 1}
     await wire.close()
     return marks, bodies
 

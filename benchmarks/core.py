@@ -7,10 +7,10 @@ from msgspec.structs import asdict
 
 from benchmarks.timing import best
 from thoughtline.clock import SystemClock
-from thoughtline.dialects.base import Placed, Revision
-from thoughtline.dialects.chat import Chat
-from thoughtline.dialects.sse import Splitter
-from thoughtline.events import (
+from thoughtline.dialects.base import PlacedThought, Revision
+from thoughtline.dialects.chat import ChatCompletions
+from thoughtline.dialects.sse import SseParser
+from thoughtline.log.events import (
     AssistantMessage,
     Body,
     Event,
@@ -21,13 +21,13 @@ from thoughtline.events import (
     UserMessage,
     draft,
 )
-from thoughtline.keys import trail
-from thoughtline.parts import Carrier, Origin, Text, Thought
-from thoughtline.sessions import Session
-from thoughtline.turns import Place
+from thoughtline.log.keys import rolling_keys
+from thoughtline.log.parts import Carrier, Origin, Text, Thought
+from thoughtline.log.sessions import Session
+from thoughtline.log.turns import Place
 
 DELTAS = 5_000
-CHAT = Chat()
+CHAT = ChatCompletions()
 
 
 class Words:
@@ -68,7 +68,7 @@ def revisions(turns: int, words: Words) -> list[Revision]:
     made = []
     for index in range(turns):
         raw = json.dumps(words(2_000))
-        placed = Placed(Place("text", 0), Carrier.REASONING_CONTENT, raw)
+        placed = PlacedThought(Place("text", 0), Carrier.REASONING_CONTENT, raw)
         made.append(Revision(turn=index, thoughts=(placed,)))
     return made
 
@@ -113,7 +113,7 @@ def consume(chunks: list[bytes]) -> None:
 
 def split(chunks: list[bytes]) -> None:
     """One response through the splitter alone."""
-    splitter = Splitter()
+    splitter = SseParser()
     for chunk in chunks:
         splitter.feed_data(chunk)
 
@@ -157,7 +157,7 @@ def run() -> list[tuple[str, float, str]]:
     size = f"{len(body) / 1e6:.1f} MB, {len(request.turns)} turns"
     rows = [
         (f"chat: read a history ({size})", best(lambda: CHAT.read(body)) * 1e3, "ms CPU"),
-        ("keys of that history", best(lambda: trail(request.turns)) * 1e3, "ms CPU"),
+        ("keys of that history", best(lambda: rolling_keys(request.turns)) * 1e3, "ms CPU"),
         (
             "chat: patch with 130 thoughts",
             best(lambda: CHAT.patch(request, wanted)) * 1e3,

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from benchmarks.timing import best
 from thoughtline.clock import SystemClock
-from thoughtline.dialects.base import Dialect, Placed, Revision
+from thoughtline.dialects.base import Dialect, PlacedThought, Revision
 from thoughtline.dialects.gemini import Gemini
 from thoughtline.dialects.messages import Messages
-from thoughtline.parts import Carrier, Origin
-from thoughtline.turns import Place
+from thoughtline.log.parts import Carrier, Origin
+from thoughtline.log.turns import Place
 
 DELTAS = 20_000
 READ = 4096
@@ -97,7 +97,7 @@ def _gemini_history() -> bytes:
 def _history(dialect: Dialect, body: bytes, carrier: Carrier, raw: str) -> list[Callable[[], None]]:
     request = dialect.read(body)
     revisions = [
-        Revision(turn=n, thoughts=(Placed(Place("call", 0), carrier, raw % n),))
+        Revision(turn=n, thoughts=(PlacedThought(Place("call", 0), carrier, raw % n),))
         for n, turn in enumerate(request.turns)
         if turn.output
     ]

@@ -9,12 +9,12 @@ import msgspec
 
 from benchmarks.timing import best
 from thoughtline.clock import SystemClock
-from thoughtline.dialects.base import Placed, Revision
+from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.dialects.responses import Responses
-from thoughtline.dialects.responses_reader import ResponsesReader
-from thoughtline.events import ReasoningDelta, TextDelta, ToolCallDelta
-from thoughtline.parts import Carrier, Origin
-from thoughtline.turns import Place
+from thoughtline.dialects.responses.reader import ResponsesReader
+from thoughtline.log.events import ReasoningDelta, TextDelta, ToolCallDelta
+from thoughtline.log.parts import Carrier, Origin
+from thoughtline.log.turns import Place
 
 DELTAS = 20_000
 READ = 4096
@@ -87,7 +87,7 @@ def _patching(body: bytes) -> tuple[Callable[[], None], Callable[[], None]]:
         '{"id":"rs_%d","type":"reasoning","summary":[],"encrypted_content":"' + "gAAAA" * 400 + '"}'
     )
     revisions = [
-        Revision(turn=n, thoughts=(Placed(Place("call", 0), Carrier.ITEM, raw % n),))
+        Revision(turn=n, thoughts=(PlacedThought(Place("call", 0), Carrier.ITEM, raw % n),))
         for n, turn in enumerate(request.turns)
         if turn.output
     ]

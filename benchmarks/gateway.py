@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from benchmarks import plots
 from benchmarks.loads import Asked, ask, load, request
 from benchmarks.replay import history
-from benchmarks.stands import Stand, cpu, gateway, litellm, memory, nginx, process
+from benchmarks.stands import Stand, cpu, entry, gateway, litellm, nginx, process
 
 ROUNDS = 5
 COUNTS = {"nginx": 4000, "thoughtline": 2000, "LiteLLM": 200}
@@ -30,7 +30,7 @@ STREAMS = {"LiteLLM": 10}
 
 Figures = dict[str, float]
 Round = dict[str, Figures]
-"""Figures by who was measured."""
+"""Figures by server."""
 
 DOCUMENT = {
     "model": "deepseek-v4-pro",
@@ -99,11 +99,11 @@ def streams(stand: Stand, count: int, chunks: int = 100) -> Figures:
 
     async def run() -> None:
         nonlocal grown
-        rest = memory(stand.pid)
+        rest = entry(stand.pid)
         asked = streamed(stand.path, chunks, 0.02)
         work = asyncio.ensure_future(load(stand.port, asked, count, count))
         await asyncio.sleep(1.0)
-        grown = max(0.0, memory(stand.pid) - rest)
+        grown = max(0.0, entry(stand.pid) - rest)
         await work
 
     before = cpu(stand.pid)
@@ -116,7 +116,7 @@ def streams(stand: Stand, count: int, chunks: int = 100) -> Figures:
 
 
 def conversation(stand: Stand) -> bytes:
-    """A request with the long history; the gateway saw its 130 thoughts made, and knows them."""
+    """A request with the long history; the gateway has captured its 130 thoughts."""
     document = json.loads(history())
     document.pop("stream")
     # Every assistant message becomes the very answer that this upstream gives, so that it is known.
@@ -149,31 +149,30 @@ def long(stand: Stand, asked: bytes) -> Figures:
     return {LONG: (cpu(stand.pid) - before) / 40 * 1e3}
 
 
-# -- all of it -----------------------------------------------------------------------------------
+# -- measure ------------------------------------------------------------------------------------
 
 
 def measure() -> tuple[Round, Figures]:
-    """Figures by who was measured, and how many times nginx's cost ours is."""
+    """Figures by server, and the ratio of the gateway's cost to nginx's."""
     with contextlib.ExitStack() as stack:
         provider = stack.enter_context(process(sys.executable, "-m", "benchmarks.upstream"))
         assert provider.stdout
         upstream = int(provider.stdout.readline())
-        made = {"nginx": nginx, "thoughtline": gateway, "LiteLLM": litellm}
-        found = {who: stack.enter_context(start(upstream)) for who, start in made.items()}
+        servers = {"nginx": nginx, "thoughtline": gateway, "LiteLLM": litellm}
+        found = {who: stack.enter_context(start(upstream)) for who, start in servers.items()}
         stands = {who: stand for who, stand in found.items() if stand is not None}
         asked = {who: second_turns(stand.path) for who, stand in stands.items()}
         for who, stand in stands.items():
             first(stand.port, stand.path)
             asyncio.run(load(stand.port, request(stand.path, SMALL), 1, 1))  # what is replayed
             small(stand, asked[who], COUNTS[who] // 10)
-        ours = stands["thoughtline"]
-        told = conversation(ours)
+        long_history = conversation(stands["thoughtline"])
         rounds: list[Round] = []
         for _ in range(ROUNDS):
             floor = first(upstream, "/v1/chat/completions")
-            made_now = {who: _round(who, stands[who], asked[who], floor) for who in stands}
-            made_now["thoughtline"] |= long(ours, told)
-            rounds.append(made_now)
+            figures = {who: _round(who, stands[who], asked[who], floor) for who in stands}
+            figures["thoughtline"] |= long(stands["thoughtline"], long_history)
+            rounds.append(figures)
     return _best(rounds), _ratios(rounds)
 
 
@@ -197,7 +196,7 @@ def _best(rounds: Sequence[Round]) -> Round:
 
 
 def _ratios(rounds: Sequence[Round]) -> Figures:
-    """Ours to nginx's in the same round, where it is a cost of both."""
+    """The gateway's cost over nginx's in the same round, where both have it."""
     if "nginx" not in rounds[0]:
         return {}
     return {

@@ -12,7 +12,7 @@ def request(path: str, body: bytes, *headers: str) -> bytes:
     """A POST, ready to be written."""
     lines = [
         f"POST {path} HTTP/1.1",
-        "host: x",
+        "host: 127.0.0.1",
         "authorization: Bearer k",
         "content-type: application/json",
     ]

@@ -1,4 +1,4 @@
-"""A long history through the workshop: read, keys, restore, patch, with 130 thoughts put back."""
+"""A long history from read to patch (keys, decisions), with 130 thoughts put back."""
 
 import json
 import random
@@ -7,15 +7,15 @@ from msgspec.structs import replace
 
 from benchmarks.timing import best
 from thoughtline.dialects import DIALECTS
-from thoughtline.events import Outcome
-from thoughtline.guards import Target
-from thoughtline.keys import trail
-from thoughtline.matching import survey
-from thoughtline.memories import Memory, remember
-from thoughtline.parts import Carrier, Origin, Thought
-from thoughtline.policies import lookup
-from thoughtline.replay import restore
-from thoughtline.turns import Turn
+from thoughtline.log.events import Outcome
+from thoughtline.log.index import IndexEntry, index_entry
+from thoughtline.log.keys import rolling_keys
+from thoughtline.log.parts import Carrier, Origin, Thought
+from thoughtline.log.turns import Turn
+from thoughtline.providers.contracts import find_policy
+from thoughtline.replay.decide import plan_replay
+from thoughtline.replay.guard import Target
+from thoughtline.replay.match import request_path
 
 MESSAGES, BYTES, THOUGHTS = 300, 500_000, 130
 
@@ -45,10 +45,10 @@ def history() -> bytes:
     ).encode()
 
 
-def archive(turns: tuple[Turn, ...], origin: Origin) -> dict[bytes, list[Memory]]:
-    """What the store would answer: every turn with a thought of 2 KB."""
-    keys, _ = trail(turns)
-    found: dict[bytes, list[Memory]] = {}
+def index_entries(turns: tuple[Turn, ...], origin: Origin) -> dict[bytes, list[IndexEntry]]:
+    """What a look-up in the store would find: every turn with a thought of 2 KB."""
+    keys, _ = rolling_keys(turns)
+    found: dict[bytes, list[IndexEntry]] = {}
     parent = ""
     for number, (turn, names) in enumerate(zip(turns, keys, strict=True)):
         if names is None:
@@ -68,9 +68,9 @@ def archive(turns: tuple[Turn, ...], origin: Origin) -> dict[bytes, list[Memory]
             output=(thought, *turn.output),
             outcome=Outcome.COMPLETED,
         )
-        memory = remember(lived, names)
-        for name in memory.names:
-            found.setdefault(name, []).append(memory)
+        entry = index_entry(lived, names)
+        for name in entry.keys:
+            found.setdefault(name, []).append(entry)
         parent = lived.id
     return found
 
@@ -82,26 +82,26 @@ def run() -> list[tuple[str, float, str]]:
     origin = Origin(
         dialect="chat", provider="deepseek", endpoint="e", account="a", model="deepseek-v4-pro"
     )
-    target = Target(policy=lookup("deepseek", "chat", "deepseek-v4-pro"), origin=origin)
+    target = Target(policy=find_policy("deepseek", "chat", "deepseek-v4-pro"), origin=origin)
     request = chat.read(body)
-    found = archive(request.turns, origin)
+    found = index_entries(request.turns, origin)
 
     def whole() -> bytes:
         read = chat.read(body)
-        path = survey(read.turns, tools=read.tools)
-        done = restore(path, found, target)
+        path = request_path(read.turns, tools=read.tools)
+        done = plan_replay(path, found, target)
         return chat.patch(read, done.revisions, done.fields)
 
-    put = restore(survey(request.turns, tools=True), found, target)
+    put = plan_replay(request_path(request.turns, tools=True), found, target)
     assert len(put.revisions) == THOUGHTS, len(put.revisions)
     label = f"{len(json.loads(body)['messages'])} messages, {len(body) / 1e6:.2f} MB"
     return [
-        (f"keys of {label} (bar 3)", best(lambda: trail(request.turns)) * 1e3, "ms CPU"),
+        (f"keys of {label} (bar 3)", best(lambda: rolling_keys(request.turns)) * 1e3, "ms CPU"),
         (f"read + restore + patch of it, {THOUGHTS} thoughts (bar 8)", best(whole) * 1e3, "ms CPU"),
         ("  of that: read", best(lambda: chat.read(body)) * 1e3, "ms CPU"),
         (
             "  of that: restore",
-            best(lambda: restore(survey(request.turns, tools=True), found, target)) * 1e3,
+            best(lambda: plan_replay(request_path(request.turns, tools=True), found, target)) * 1e3,
             "ms CPU",
         ),
         ("  of that: patch", best(lambda: chat.patch(request, put.revisions)) * 1e3, "ms CPU"),

@@ -47,7 +47,7 @@ def _children(pid: int) -> list[str]:
         return []
 
 
-def memory(pid: int) -> float:
+def entry(pid: int) -> float:
     """Resident bytes of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -88,13 +88,14 @@ def wait(port: int, seconds: float = 30) -> None:
 
 
 @contextlib.contextmanager
-def gateway(upstream: int) -> Iterator[Stand]:
-    """A gateway with a SQLite store of its own."""
+def gateway(upstream: int, store: Path | None = None) -> Iterator[Stand]:
+    """A gateway with a SQLite store of its own, or with this one."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "thoughtline.toml"
         settings.write_text(
             f'[upstreams.bench]\nbase_url = "http://127.0.0.1:{upstream}"\npolicy = "deepseek"\n'
-            f'[store]\nurl = "sqlite:///{folder}/t.db"\n[log]\nlevel = "error"\n'
+            f'[store]\nurl = "sqlite:///{store or Path(folder) / "t.db"}"\nretention = "0"\n'
+            '[log]\nlevel = "error"\n'
         )
         command = [
             sys.executable,

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from thoughtline.clock import SystemClock
-from thoughtline.events import (
+from thoughtline.log.events import (
     AssistantMessage,
     Body,
     Draft,
@@ -32,16 +32,16 @@ from thoughtline.events import (
     ToolResult,
     TurnEnded,
     TurnStarted,
-    Usage,
     UserMessage,
     draft,
 )
-from thoughtline.memories import Memory
-from thoughtline.parts import Call, Carrier, Origin, Result, Text, Thought
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import Call, Carrier, Origin, Result, Text, Thought
+from thoughtline.log.usage import Usage
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import SqliteStore, rows
-from thoughtline.stores.sqlite.files import File
-from thoughtline.stores.sqlite.sheets import sheet
+from thoughtline.stores.sqlite.file import DatabaseFile
+from thoughtline.stores.sqlite.inserts import insert_batch
 
 Figure = tuple[str, float, str]
 
@@ -83,18 +83,18 @@ def _turn(session: str, parent: str) -> Batch:
     now = clock.wall()
     drafts: list[Draft] = [draft(TurnStarted(target=ORIGIN), id=turn, parent=parent, at=now)]
     drafts += [draft(body, id=clock.new_id(), parent=turn, at=now) for body in said]
-    memory = Memory(
+    indexed = IndexEntry(
         session=session,
         turn=turn,
         parent=parent,
         origin=ORIGIN,
         at=now,
-        outline="tccx",
+        shape="tccx",
         thoughts=(thought,),
         calls=(call.id, call.id),
-        names=tuple(os.urandom(16) for _ in range(NAMES)),
+        keys=tuple(os.urandom(16) for _ in range(NAMES)),
     )
-    return Batch(session=session, tenant="bench", drafts=tuple(drafts), memories=(memory,))
+    return Batch(session=session, tenant="bench", drafts=tuple(drafts), index=(indexed,))
 
 
 async def _converse(store: SqliteStore, batches: list[Batch]) -> int:
@@ -153,32 +153,32 @@ def _thinking(session: int, lengths: random.Random, count: int) -> Iterator[Batc
         turn, name = f"{n:032x}", f"session-{session}"
         raw = msgspec.json.encode((WORDS * 24)[: lengths.randrange(200, 2000)]).decode()
         thought = Thought(carrier=Carrier.REASONING_CONTENT, raw=raw, origin=ORIGIN)
-        memory = Memory(
+        indexed = IndexEntry(
             session=name,
             turn=turn,
             origin=ORIGIN,
             at=1.5,
-            outline="tc",
+            shape="tc",
             calls=(f"call_{n}",),
-            names=tuple(_name(n, which) for which in range(NAMES)),
+            keys=tuple(_name(n, which) for which in range(NAMES)),
         )
         said: list[Body] = [Reasoning(thought=thought), TurnEnded(outcome=Outcome.COMPLETED)]
         drafts = tuple(
             draft(body, id=f"{turn}.{i}", parent=turn, at=1.5) for i, body in enumerate(said)
         )
-        yield Batch(session=name, tenant="bench", drafts=drafts, memories=(memory,))
+        yield Batch(session=name, tenant="bench", drafts=drafts, index=(indexed,))
 
 
 def build(path: Path, count: int) -> None:
     """A file with so many thoughts, one per turn, written with the store's own statements."""
-    db = File(path, timeout=5.0, synchronous="normal").for_writing()
+    db = DatabaseFile(path, timeout=5.0, synchronous="normal").for_writing()
     for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -1000000"):
         db.execute(f"PRAGMA {setting}").fetchall()  # if it fails, it is built again
     lengths = random.Random(7)
     for session in range(-(-count // TURNS)):
         if session % 20 == 0:
             db.execute("BEGIN IMMEDIATE")
-        rows.write(db, [sheet(batch) for batch in _thinking(session, lengths, count)], 1.5)
+        rows.write(db, [insert_batch(batch) for batch in _thinking(session, lengths, count)], 1.5)
         if session % 20 == 19:
             db.execute("COMMIT")
     if db.in_transaction:
@@ -192,7 +192,7 @@ async def _find(store: SqliteStore, names: list[bytes]) -> tuple[float, float]:
     found = await store.find("bench", names)
     took = time.perf_counter() - start, time.process_time() - cpu
     assert len(found) == len(set(names))
-    assert all(len(memory.thoughts) == 1 for (memory,) in found.values())
+    assert all(len(indexed.thoughts) == 1 for (indexed,) in found.values())
     return took[0] * 1000, took[1] * 1000
 
 

@@ -5,19 +5,18 @@
 and in the browser: `useChat({transport: new DefaultChatTransport({api: "/api/chat"})})`.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 import thoughtline
-from thoughtline.cli.simulated import SimWire
-from thoughtline.fronts import HEADERS, ui_stream
-from thoughtline.wires.http import HttpWire
-
-log = thoughtline.open("memory://", wire=SimWire(HttpWire()), secret=b"an example")
-provider = thoughtline.Provider("deepseek", model="deepseek-v4-pro", base_url="sim://deepseek")
-chats: dict[str, thoughtline.Chat] = {}
+from thoughtline.agents.ui import HEADERS, ui_stream
+from thoughtline.testing import serving
 
 
 def read_file(path: str) -> str:
@@ -26,12 +25,22 @@ def read_file(path: str) -> str:
 
 
 async def answer(request: Request) -> StreamingResponse:
-    """A message of the person in, a message of the model out; the log has what came before."""
-    asked = await request.json()
-    words = "".join(part.get("text", "") for part in asked["messages"][-1]["parts"])
-    if asked["id"] not in chats:
-        chats[asked["id"]] = await log.create(provider=provider, tools=[read_file])
-    return StreamingResponse(ui_stream(chats[asked["id"]].run(words)), headers=HEADERS)
+    """Answer the last message; the log has those before it."""
+    body, state = await request.json(), request.state
+    words = "".join(part.get("text", "") for part in body["messages"][-1]["parts"])
+    if body["id"] not in state.chats:
+        state.chats[body["id"]] = await state.log.create(provider=state.model, tools=[read_file])
+    return StreamingResponse(ui_stream(state.chats[body["id"]].run(words)), headers=HEADERS)
 
 
-app = Starlette(routes=[Route("/api/chat", answer, methods=["POST"])])
+@asynccontextmanager
+async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
+    """Start the simulated model and open the log."""
+    with serving("deepseek") as sims:
+        where = {"base_url": sims.url("deepseek"), "key": "any"}
+        model = thoughtline.Provider("deepseek", model="deepseek-v4-pro", **where)
+        async with thoughtline.open("memory://") as log:
+            yield {"log": log, "model": model, "chats": {}}
+
+
+app = Starlette(lifespan=lifespan, routes=[Route("/api/chat", answer, methods=["POST"])])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thoughtline.clock import Clock, SystemClock, uuid7
+from thoughtline.clock import Clock, SystemClock, time_of_id, uuid7
 from thoughtline.testing import FrozenClock
 
 
@@ -20,6 +20,16 @@ def test_ids_are_uuids_of_version_7(milliseconds, entropy):
 @given(st.integers(0, 2**48 - 2), st.binary(min_size=10, max_size=10), st.binary(min_size=10))
 def test_ids_sort_by_time(milliseconds, one, other):
     assert uuid7(milliseconds, one) < uuid7(milliseconds + 1, other)
+
+
+@given(st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))
+def test_an_id_tells_when_it_was_made(milliseconds, entropy):
+    assert time_of_id(uuid7(milliseconds, entropy)) == milliseconds
+
+
+@pytest.mark.parametrize("id", ["", "s1.0", "x" * 12 + "7" + "0" * 19, "0" * 32, "7" * 31])
+def test_other_ids_tell_no_time(id):
+    assert time_of_id(id) is None
 
 
 @given(st.binary(min_size=10, max_size=10))

@@ -1,7 +1,9 @@
 """The project keeps its own promises: sizes, docstrings, and documents that do not rot."""
 
 import ast
+import importlib
 import re
+import runpy
 import sys
 import tomllib
 from pathlib import Path
@@ -57,7 +59,7 @@ def test_module_says_what_it_is(module):
     assert ast.get_docstring(ast.parse(module.read_text("utf-8"))), "no module docstring"
 
 
-def test_every_room_is_a_package():
+def test_every_folder_is_a_package():
     folders = {path.parent for path in MODULES}
     assert [short(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
@@ -104,6 +106,41 @@ def slug(heading):
     """The anchor that Markdown hosts give to a heading."""
     plain = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
     return plain.strip().replace(" ", "-")
+
+
+PUBLIC = ("thoughtline", "thoughtline.agents.ui", "thoughtline.testing", "thoughtline.transports")
+"""Modules that people may import from, as docs/reference/library.md says."""
+
+
+def imported_names(source):
+    """(module, name) of everything that is imported from our package."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if ours(alias.name))
+        elif isinstance(node, ast.ImportFrom) and ours(node.module or ""):
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def ours(module):
+    return module.partition(".")[0] == "thoughtline"
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").rglob("*.py")), ids=short)
+def test_examples_import_only_public_names(example):
+    if "node_modules" in example.parts:
+        return
+    for module, name in imported_names(example.read_text("utf-8")):
+        assert module in PUBLIC, f"{module} is internal"
+        assert not name or name in importlib.import_module(module).__all__
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/library.md", "docs/quickstart.md"])
+def test_guides_import_only_public_names(page):
+    for language, block in FENCE.findall((ROOT / page).read_text("utf-8")):
+        if language == "python":
+            for module, name in imported_names(block):
+                assert module in PUBLIC, f"{module} is internal"
+                assert not name or name in importlib.import_module(module).__all__
 
 
 @each_document
@@ -154,6 +191,45 @@ def test_readme_starts_with_what_works():
     assert {"run", "test"} <= said_after("make", ROOT / "README.md")
 
 
+def package_readme():
+    return runpy.run_path(str(ROOT / "hatch_build.py"))["package_readme"]
+
+
+def relative_links(text):
+    return [link for link in LINK.findall(text) if not re.match(r"[a-z]+:|#", link)]
+
+
+def test_a_package_index_gets_a_readme_without_links_to_nowhere():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert relative_links(text)
+    plain = package_readme()(text)
+    assert relative_links(plain) == []
+    assert "[" not in re.sub(r"```.*?```", "", plain, flags=re.DOTALL).partition("Three")[2]
+
+
+def test_a_package_index_gets_links_into_the_repository_once_it_has_an_address():
+    make = package_readme()
+    host = "https://code.example/thoughtline"
+    assert make("[a](docs/a.md#b)", host) == f"[a]({host}/blob/main/docs/a.md#b)"
+    assert make("![a](docs/a.svg)", f"{host}/") == f"![a]({host}/raw/main/docs/a.svg)"
+    for link in ("[a](https://x.example/y)", "[a](#below)"):
+        assert make(link, host) == make(link) == link
+
+
+def test_what_the_readme_needs_is_in_the_source_distribution():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    shipped = project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {"/examples", "/docs", "/Makefile", "/Dockerfile"} <= set(shipped)
+    copied = re.search(r"COPY (.*) ./\n", (ROOT / "Dockerfile").read_text("utf-8"))[1].split()
+    assert {"pyproject.toml", "hatch_build.py", "README.md"} <= set(copied)
+
+
+def test_no_example_asks_for_a_model_that_is_about_to_end():
+    ended = re.compile(r"claude-sonnet-4-5|claude-3")
+    files = [*DOCUMENTS, *(ROOT / "examples").rglob("*.py"), *PACKAGE.glob("[ac]*/**/*.py")]
+    assert [short(file) for file in files if ended.search(file.read_text("utf-8"))] == []
+
+
 def test_every_page_is_in_the_index():
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text("utf-8"))}
@@ -172,24 +248,25 @@ def test_decisions_are_numbered_and_complete():
 # --- The architecture --------------------------------------------------------------------------
 
 
-def test_every_room_is_on_the_map():
-    on_the_map = set(SPAN.findall((ROOT / "ARCHITECTURE.md").read_text("utf-8")))
-    rooms = {
+def test_every_package_is_in_the_architecture():
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    documented = set(re.findall(r"\b[a-z_]+(?:/|\.py\b)", text))
+    gateway = {
         f"{path.stem}.py" if path.suffix else f"{path.name}/"
         for path in PACKAGE.iterdir()
         if not path.name.startswith("_") and (path.suffix == ".py" or path.is_dir())
     }
-    assert rooms - on_the_map == set()
+    assert gateway - documented == set()
 
 
-def test_the_simulators_contract_names_every_room():
+def test_the_simulators_contract_names_every_package():
     linter = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
     [layers] = [c["layers"] for c in linter["contracts"] if c["type"] == "layers"]
-    rooms = {room for layer in layers for room in layer.split(" | ")}
+    gateway = {package for layer in layers for package in re.split(r" [|:] ", layer)}
     *_, simulators = linter["contracts"]
     assert simulators["source_modules"] == ["thoughtline.testing"]
     forbidden = {name.removeprefix("thoughtline.") for name in simulators["forbidden_modules"]}
-    assert rooms - forbidden == {"errors", "clock"}
+    assert gateway - forbidden == {"errors", "clock"}
 
 
 def names(requirements):

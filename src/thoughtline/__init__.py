@@ -5,67 +5,101 @@
         chat = await log.create(provider=provider, tools=[read_file])
         answer = await chat.run("What is in a.txt?")
 
-What is below is what people need to write agents; everything is imported when it is first used, so
-that `import thoughtline` costs next to nothing. Doubles for tests are in `thoughtline.testing`.
+These are the names that people need to write agents. Each is imported when it is first used, so
+that `import thoughtline` costs next to nothing. Test doubles are in `thoughtline.testing`.
 """
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # as `typing` has it, without the price of importing it
+TYPE_CHECKING = False  # like `typing.TYPE_CHECKING`, without importing `typing`
 if TYPE_CHECKING:
+    from thoughtline.agents.chat import Chat
+    from thoughtline.agents.log import Log
+    from thoughtline.agents.log import open_log as open  # noqa: A004 (read as thoughtline.open)
+    from thoughtline.agents.provider import Provider
+    from thoughtline.agents.run import Answer, Run
+    from thoughtline.agents.tools import Ask, Tool, Verdict, tool
     from thoughtline.errors import (
+        ChatBusy,
         Conflict,
+        InvalidArgument,
+        MissingKey,
+        NotFound,
+        ProviderError,
+        RunFailed,
+        SessionExists,
+        SessionNotFound,
         StoreError,
         ThoughtlineError,
+        ToolError,
+        TurnNotFound,
         Unavailable,
+        UnknownProvider,
         Unreadable,
         WireError,
     )
-    from thoughtline.events import (
+    from thoughtline.log.decisions import Action, MatchLevel, ReplayDecision
+    from thoughtline.log.events import (
         Event,
         Keepalive,
         Outcome,
         ReasoningDelta,
         ReasoningEnd,
+        ReasoningStart,
         TextDelta,
         ToolCallDelta,
-        Usage,
     )
-    from thoughtline.library.chats import Chat
-    from thoughtline.library.logs import Log
-    from thoughtline.library.logs import open_log as open  # noqa: A004 (read as thoughtline.open)
-    from thoughtline.library.providers import Provider
-    from thoughtline.library.runs import Answer, Run
-    from thoughtline.parts import Blob, Call, Decision, Result, Text, Thought
-    from thoughtline.tools import Ask, Tool, Verdict, tool
-    from thoughtline.turns import Turn
+    from thoughtline.log.parts import Blob, Call, Decision, Origin, Result, Text, Thought, Timing
+    from thoughtline.log.sessions import Session
+    from thoughtline.log.turns import Turn
+    from thoughtline.log.usage import Usage
+    from thoughtline.stores.base import SessionSummary
 
 __all__ = [
+    "Action",
     "Answer",
     "Ask",
     "Blob",
     "Call",
     "Chat",
+    "ChatBusy",
     "Conflict",
     "Decision",
     "Event",
+    "InvalidArgument",
     "Keepalive",
     "Log",
+    "MatchLevel",
+    "MissingKey",
+    "NotFound",
+    "Origin",
     "Outcome",
     "Provider",
+    "ProviderError",
     "ReasoningDelta",
     "ReasoningEnd",
+    "ReasoningStart",
+    "ReplayDecision",
     "Result",
     "Run",
+    "RunFailed",
+    "Session",
+    "SessionExists",
+    "SessionNotFound",
+    "SessionSummary",
     "StoreError",
     "Text",
     "TextDelta",
     "Thought",
     "ThoughtlineError",
+    "Timing",
     "Tool",
     "ToolCallDelta",
+    "ToolError",
     "Turn",
+    "TurnNotFound",
     "Unavailable",
+    "UnknownProvider",
     "Unreadable",
     "Usage",
     "Verdict",
@@ -75,35 +109,50 @@ __all__ = [
     "tool",
 ]
 
-_ROOMS = {
+_EXPORTS = {
     "errors": (
+        "ChatBusy",
         "Conflict",
+        "InvalidArgument",
+        "MissingKey",
+        "NotFound",
+        "ProviderError",
+        "RunFailed",
+        "SessionExists",
+        "SessionNotFound",
         "StoreError",
         "ThoughtlineError",
+        "ToolError",
+        "TurnNotFound",
         "Unavailable",
+        "UnknownProvider",
         "Unreadable",
         "WireError",
     ),
-    "events": (
+    "log.decisions": ("Action", "MatchLevel", "ReplayDecision"),
+    "log.events": (
         "Event",
         "Keepalive",
         "Outcome",
         "ReasoningDelta",
         "ReasoningEnd",
+        "ReasoningStart",
         "TextDelta",
         "ToolCallDelta",
-        "Usage",
     ),
-    "library.chats": ("Chat",),
-    "library.logs": ("Log", "open_log"),
-    "library.providers": ("Provider",),
-    "library.runs": ("Answer", "Run"),
-    "parts": ("Blob", "Call", "Decision", "Result", "Text", "Thought"),
-    "tools": ("Ask", "Tool", "Verdict", "tool"),
-    "turns": ("Turn",),
+    "log.usage": ("Usage",),
+    "agents.chat": ("Chat",),
+    "agents.log": ("Log", "open_log"),
+    "agents.provider": ("Provider",),
+    "agents.run": ("Answer", "Run"),
+    "log.parts": ("Blob", "Call", "Decision", "Origin", "Result", "Text", "Thought", "Timing"),
+    "log.sessions": ("Session",),
+    "agents.tools": ("Ask", "Tool", "Verdict", "tool"),
+    "log.turns": ("Turn",),
+    "stores.base": ("SessionSummary",),
 }
-"""Room → what of it is found here."""
-_NAMES = {name: room for room, names in _ROOMS.items() for name in names}
+"""Module → the names of it that are exported here."""
+_MODULES = {name: module for module, names in _EXPORTS.items() for name in names}
 _ALIASES = {"open": "open_log"}
 
 
@@ -111,9 +160,9 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     real = _ALIASES.get(name, name)
-    if name not in __all__ or real not in _NAMES:
+    if name not in __all__ or real not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_NAMES[real]}"), real)
+    return getattr(import_module(f"{__name__}.{_MODULES[real]}"), real)
 
 
 def __dir__() -> list[str]:

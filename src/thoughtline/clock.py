@@ -1,6 +1,6 @@
 """Time and identity, as arguments.
 
-Every room that needs the time or a new id is handed a `Clock`; tests hand in a frozen one
+Every package that needs the time or a new id is handed a `Clock`; tests hand in a frozen one
 (`thoughtline.testing.FrozenClock`). Wall time is for people and retention, monotonic time for
 durations: the two are never mixed.
 """
@@ -26,6 +26,16 @@ class Clock(Protocol):
 def uuid7(milliseconds: int, entropy: bytes) -> str:
     """A UUID version 7 as 32 hexadecimal digits, from a time and ten random bytes."""
     return f"{milliseconds:012x}{_tails(entropy[:10])[0]}"
+
+
+def time_of_id(id: str) -> int | None:
+    """The milliseconds at which an id was made; None if it is not one of ours."""
+    if len(id) != 32 or id[12] != "7":
+        return None
+    try:
+        return int(id[:12], 16)
+    except ValueError:
+        return None
 
 
 _DRAWN = 128  # ids of which the randomness is drawn at once

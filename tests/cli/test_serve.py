@@ -11,12 +11,15 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx2
 import pytest
+from websockets.sync.client import connect
 
 from thoughtline.cli import serve
-from thoughtline.settings import load
+from thoughtline.cli.serve import _listen
+from thoughtline.gateway.settings import load
 
 GEMINI = {"role": "user", "parts": [{"text": "hi"}]}
 
@@ -105,7 +108,7 @@ def test_it_serves_and_ends_on_a_signal(start):
         reply, messages = exchange(url, messages)
         assert f"restored={turn};" in reply.headers["x-thoughtline-replay"]
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
 
@@ -120,20 +123,30 @@ SUGGESTED = {
 
 
 def test_every_suggested_model_answers(start):
-    """What a newcomer copies works, and what cannot work says what does; once."""
+    """What a newcomer copies works, also where the model speaks another dialect."""
     url, _ = start()
     for model, (path, body) in SUGGESTED.items():
         named = {"model": model} if "models" not in path else {}
         reply = httpx2.post(url + path, json={**body, **named})
         assert reply.status_code == 200, reply.text
         assert "restored=0" in reply.headers["x-thoughtline-replay"]
-    wrong = httpx2.post(
+    other = httpx2.post(
         f"{url}/v1/chat/completions", json={"model": "sim/openai", "messages": MESSAGES}
     )
-    assert wrong.status_code == 404
-    assert "it is at /v1/responses" in wrong.json()["error"]["message"]  # not said twice
+    assert other.status_code == 200, other.text
+    assert other.headers["x-thoughtline-translated"].startswith("chat>responses")
     climbing = httpx2.get(f"{url}/u/deepseek/v1/%2e%2e/files")
     assert (climbing.status_code, climbing.json()["error"]["code"]) == (400, "invalid_path")
+
+
+def test_a_simulated_model_answers_on_a_websocket(start):
+    url, _ = start()
+    with connect(f"{url.replace('http', 'ws')}/v1/responses") as socket:
+        socket.send(json.dumps({"type": "response.create", "model": "sim/openai", "input": "hi"}))
+        types = []
+        while not types or types[-1] not in ("response.completed", "error"):
+            types.append(json.loads(socket.recv(timeout=10))["type"])
+    assert types[-1] == "response.completed"
 
 
 def test_the_models_that_it_suggests_are_the_ones_that_answer(tmp_path, monkeypatch, capsys):
@@ -145,13 +158,13 @@ def test_the_models_that_it_suggests_are_the_ones_that_answer(tmp_path, monkeypa
 
 @pytest.mark.parametrize("flags", [(), ("--workers", "2")], ids=["alone", "workers"])
 def test_an_open_feed_does_not_hold_up_the_end(start, flags):
-    url, process = start(*flags)
-    with httpx2.stream("GET", f"{url}/api/feed", timeout=20) as feed:
+    url, process = start(*flags, env={"THOUGHTLINE_SERVER__SHUTDOWN_GRACE": "600"})
+    with httpx2.stream("GET", f"{url}/api/feed", timeout=60) as feed:
         pieces = feed.iter_text()
         assert next(pieces).startswith("event: hello\n")
         process.send_signal(signal.SIGINT)
         assert "".join(pieces) == ""  # it ends as a stream should, and is not cut off
-    _, errors = process.communicate(timeout=20)  # the grace period for streams is longer
+    _, errors = process.communicate(timeout=60)  # the grace period for streams is longer
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
 
 
@@ -173,7 +186,7 @@ def test_workers_share_the_store(start):
         reply, messages = exchange(url, messages, "sim/kimi-k3")
         assert f"restored={turn}; missed=0" in reply.headers["x-thoughtline-replay"]
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
 
 
 def test_workers_end_with_their_supervisor_and_give_the_port_back(start):
@@ -238,7 +251,7 @@ def test_every_worker_shows_what_runs_in_any(start, tmp_path):
         process.send_signal(
             signal.SIGINT
         )  # also after a failure: who is killed leaves workers behind
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_taken_port_is_a_sentence(start, tmp_path):
@@ -260,3 +273,51 @@ def test_it_does_not_listen_to_the_world_without_keys(tmp_path):
     )  # fmt: skip
     assert refused.returncode == 1
     assert "allow" in refused.stderr
+
+
+def test_an_announced_port_takes_connections():
+    settings = load({"port": 0}, {}, Path("/nowhere"))
+    with _listen(settings) as listener:
+        socket.create_connection(listener.getsockname(), timeout=5).close()
+
+
+def refused(tmp_path, url):
+    return subprocess.run(
+        [sys.executable, "-m", "thoughtline", "serve", "--port", "0", "--store", url],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_a_store_that_can_never_be_is_refused_before_anything_is_announced(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = refused(tmp_path, "sqlite:///file/t.db")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "the folder of `store.url`" in said.stderr
+
+
+def test_the_announcement_waits_for_the_store_and_says_if_it_does_not_answer(start, tmp_path):
+    _, process = start()
+    assert (tmp_path / "t.db").exists()  # when it was announced
+    process.terminate()
+    process.wait(60)
+    for file in tmp_path.glob("t.db*"):
+        file.unlink()
+    (tmp_path / "t.db").mkdir()
+    code = [sys.executable, "-m", "thoughtline", "serve", "--port", "0", "--json"]
+    code += ["--store", f"sqlite:///{tmp_path}/t.db"]
+    with subprocess.Popen(code, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as gateway:
+        said = json.loads(gateway.stdout.readline())
+        assert "it is a directory" in said["trouble"]
+        answered = httpx2.post(
+            f"{said['url']}/v1/chat/completions",
+            json={"model": "sim/deepseek", "messages": MESSAGES},
+        )
+        assert answered.status_code == 200  # requests go through
+        gateway.terminate()
+
+
+def test_people_are_told_of_a_store_that_does_not_answer(tmp_path, capsys):
+    serve._announce(load({}, {}, tmp_path), 7337, trouble="it is a directory", as_json=False)
+    said = capsys.readouterr()
+    assert "Thoughtline is listening" in said.out
+    assert "The store does not answer" in said.err and "it is a directory" in said.err

@@ -76,10 +76,10 @@ def test_it_serves_on_loopback_until_ctrl_c():
         try:
             root = json.loads(process.stdout.readline())["root"]
             assert root.startswith("http://127.0.0.1:")
-            with urllib.request.urlopen(root, timeout=10) as answer:
+            with urllib.request.urlopen(root, timeout=60) as answer:
                 assert json.load(answer)["providers"][0]["name"] == "glm"
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=10)
+            out, err = process.communicate(timeout=60)
         finally:
             process.kill()
     assert (process.returncode, out, err) == (0, "", "")

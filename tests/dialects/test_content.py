@@ -1,11 +1,17 @@
 import pytest
 from hypothesis import given
 
-from alterations import backwards
-from spellings import VALUES
-from thoughtline import keys
-from thoughtline.dialects.content import blob, hints, joined, texts
-from thoughtline.parts import Blob, Text
+from support.alterations import backwards
+from support.json_spellings import VALUES
+from thoughtline.dialects.content import (
+    blob,
+    content_parts,
+    joined_text,
+    session_hints,
+    whole_numbers,
+)
+from thoughtline.log import keys
+from thoughtline.log.parts import Blob, Text
 
 PNG = "iVBORw0KGgo="
 
@@ -24,24 +30,24 @@ PNG = "iVBORw0KGgo="
     ],
 )
 def test_joined(content, text):
-    assert joined(content) == text
+    assert joined_text(content) == text
 
 
 def test_texts():
-    assert texts("a") == [Text(text="a")]
-    assert texts(None) == []
+    assert content_parts("a") == [Text(text="a")]
+    assert content_parts(None) == []
     image = {"type": "image_url", "image_url": {"url": "http://x/a.png"}}
-    assert texts(["a", {"type": "input_text", "text": "b"}, image]) == [
+    assert content_parts(["a", {"type": "input_text", "text": "b"}, image]) == [
         Text(text="a"),
         Text(text="b"),
-        Blob(kind="image_url", digest=keys.digest("http://x/a.png")),
+        Blob(kind="image_url", digest=keys.json_digest("http://x/a.png")),
     ]
-    assert [part.kind for part in texts([5, {"no": "type"}, {"type": 7}])] == [
+    assert [part.kind for part in content_parts([5, {"no": "type"}, {"type": 7}])] == [
         "unknown",
         "unknown",
         "7",
     ]
-    assert len(texts({"type": "image"})) == 1
+    assert len(content_parts({"type": "image"})) == 1
 
 
 @pytest.mark.parametrize(
@@ -64,7 +70,7 @@ def test_texts():
     ],
 )
 def test_a_picture_is_the_same_everywhere(part):
-    assert blob("any", part).digest == keys.digest(PNG)
+    assert blob("any", part).digest == keys.json_digest(PNG)
 
 
 def test_different_things_are_different():
@@ -74,8 +80,8 @@ def test_different_things_are_different():
 
 @given(VALUES)
 def test_any_content_can_be_read(value):
-    assert isinstance(joined(value), str)
-    assert all(isinstance(part, Text | Blob) for part in texts(value))
+    assert isinstance(joined_text(value), str)
+    assert all(isinstance(part, Text | Blob) for part in content_parts(value))
     assert blob("k", value) == blob("k", backwards(value))
 
 
@@ -98,4 +104,17 @@ def test_the_order_of_keys_does_not_count():
     ],
 )
 def test_hints(document, found):
-    assert hints(document) == found
+    assert session_hints(document) == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ('{"a":5.0,"b":[-1.00, 2.50]}', '{"a":5,"b":[-1, 2.50]}'),
+        ('{"a":"5.0","b\\"1.0":1.0e3}', '{"a":"5.0","b\\"1.0":1.0e3}'),
+        ('{"a":0.05,"b":10.01}', '{"a":0.05,"b":10.01}'),
+        ('{"a":"5.0', '{"a":"5.0'),
+    ],
+)
+def test_whole_numbers(arguments, told):
+    assert whole_numbers(arguments) == told

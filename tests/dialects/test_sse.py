@@ -1,12 +1,12 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from splits import CUTS, bytewise, pieces
-from thoughtline.dialects.sse import Splitter, Sse
+from support.splits import CUTS, bytewise, pieces
+from thoughtline.dialects.sse import SseEvent, SseParser
 
 
 def read(chunks, end=True):
-    splitter = Splitter()
+    splitter = SseParser()
     events = [event for chunk in chunks for event in splitter.feed(chunk)]
     return events + (splitter.finish() if end else [])
 
@@ -19,7 +19,7 @@ def reference(stream, end=True):
     for line in [*lines, b""] if end else lines[:-1]:
         if not line:
             if data:
-                events.append(Sse(name, b"\n".join(data)))
+                events.append(SseEvent(name, b"\n".join(data)))
             name, data = "", []
             continue
         field, _, value = line.partition(b":")
@@ -76,7 +76,7 @@ def test_any_split_gives_what_the_standard_says(stream, cuts):
 @example(b"data: 1\n\ndata: 2\n\n", [17])
 def test_no_event_waits_for_more_than_its_blank_line(stream, cuts):
     for chunks in (pieces(stream, cuts), bytewise(stream)):
-        splitter, fed, told = Splitter(), b"", []
+        splitter, fed, told = SseParser(), b"", []
         for chunk in chunks:
             fed += chunk
             told += splitter.feed(chunk)
@@ -85,7 +85,7 @@ def test_no_event_waits_for_more_than_its_blank_line(stream, cuts):
 
 @given(STREAMS, CUTS)
 def test_data_alone_is_the_same_data(stream, cuts):
-    named, bare = Splitter(), Splitter()
+    named, bare = SseParser(), SseParser()
     for chunk in pieces(stream, cuts):
         assert [event.data for event in named.feed(chunk)] == bare.feed_data(chunk)
     assert named.finish() == bare.finish()
@@ -97,28 +97,28 @@ def test_garbage_is_split_the_same_way_everywhere(stream, cuts):
 
 
 def test_an_event_is_told_when_its_blank_line_is_there():
-    splitter = Splitter()
+    splitter = SseParser()
     assert splitter.feed(b"event: ping\ndata: 1\n") == []
-    assert splitter.feed(b"\nda") == [Sse("ping", b"1")]
-    assert splitter.feed(b"ta: 2\n\ndata: 3\n\n") == [Sse("", b"2"), Sse("", b"3")]
+    assert splitter.feed(b"\nda") == [SseEvent("ping", b"1")]
+    assert splitter.feed(b"ta: 2\n\ndata: 3\n\n") == [SseEvent("", b"2"), SseEvent("", b"3")]
 
 
 def test_after_a_carriage_return_the_line_has_ended():
-    splitter = Splitter()
-    assert splitter.feed(b"data: 1\r\r") == [Sse("", b"1")]
+    splitter = SseParser()
+    assert splitter.feed(b"data: 1\r\r") == [SseEvent("", b"1")]
     assert splitter.feed(b"\n") == []  # belongs to the CR
-    assert splitter.feed(b"data: 2\r\n\r") == [Sse("", b"2")]
+    assert splitter.feed(b"data: 2\r\n\r") == [SseEvent("", b"2")]
 
 
 def test_line_separators_of_unicode_are_not_line_ends():
     data = '{"text":"a\u2028b\u2029c\u0085d"}'.encode()
-    assert read([b"data: " + data + b"\n\n"]) == [Sse("", data)]
+    assert read([b"data: " + data + b"\n\n"]) == [SseEvent("", data)]
 
 
 def test_a_stream_that_ends_early_leaves_its_last_event():
-    assert read([b"data: 1\n\ndata: [DONE]"]) == [Sse("", b"1"), Sse("", b"[DONE]")]
-    assert read([b"data: 1\n\ndata: [DONE]"], end=False) == [Sse("", b"1")]
-    splitter = Splitter()
+    assert read([b"data: 1\n\ndata: [DONE]"]) == [SseEvent("", b"1"), SseEvent("", b"[DONE]")]
+    assert read([b"data: 1\n\ndata: [DONE]"], end=False) == [SseEvent("", b"1")]
+    splitter = SseParser()
     splitter.feed(b"data: 1")
     assert len(splitter.finish()) == 1
     assert splitter.finish() == []
@@ -126,7 +126,7 @@ def test_a_stream_that_ends_early_leaves_its_last_event():
 
 def test_a_long_event_in_small_reads_is_joined_once():
     """1 MB over 20,000 lines and reads: held in pieces, not copied with every one of them."""
-    splitter = Splitter()
+    splitter = SseParser()
     line = b"data: " + b"x" * 43 + b"\n"
     for _ in range(20_000):
         assert splitter.feed(line) == []

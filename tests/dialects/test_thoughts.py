@@ -4,10 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spellings import RANDOMS, VALUES, spell
-from thoughtline import keys, splice
-from thoughtline.dialects.thoughts import BYPASSES, recast, same, seals, thought, verbatim
-from thoughtline.parts import Carrier, Origin, Thought, Timing
+from support.json_spellings import RANDOMS, VALUES, spell
+from thoughtline.dialects import splice
+from thoughtline.dialects.thoughts import (
+    SIGNATURE_BYPASSES,
+    convert,
+    joined_part,
+    make_thought,
+    same_json,
+    same_spelling,
+    seal_digests,
+)
+from thoughtline.log import keys
+from thoughtline.log.parts import Carrier, Origin, Thought, Timing
 
 CARRIERS = st.sampled_from(Carrier)
 
@@ -66,39 +75,45 @@ CARRIERS = st.sampled_from(Carrier)
             "",
             ["c2ln"],
         ),
-        (Carrier.PART, {"text": "a", "thought": True, "thoughtSignature": "s"}, "a", "", ["s"]),
+        (
+            Carrier.PART,
+            {"text": "a", "thought": True, "thoughtSignature": "c2k="},
+            "a",
+            "",
+            ["c2k="],
+        ),
     ],
 )
 def test_what_is_in_a_carrier(carrier, value, text, id, sealed):
-    made = thought(carrier, value)
+    made = make_thought(carrier, value)
     assert (made.text, made.id) == (text, id)
-    assert made.seals == tuple(keys.seal(opaque) for opaque in sealed)
+    assert made.seals == tuple(keys.string_digest(opaque) for opaque in sealed)
     assert made.sealed is bool(sealed)
     assert json.loads(made.raw) == value
 
 
-@pytest.mark.parametrize("bypass", sorted(BYPASSES))
+@pytest.mark.parametrize("bypass", sorted(SIGNATURE_BYPASSES))
 def test_a_bypass_is_no_seal(bypass):
-    assert not thought(Carrier.SIGNATURE, bypass).sealed
-    assert not thought(Carrier.EXTRA_CONTENT, {"google": {"thought_signature": bypass}}).sealed
+    assert not make_thought(Carrier.SIGNATURE, bypass).sealed
+    assert not make_thought(Carrier.EXTRA_CONTENT, {"google": {"thought_signature": bypass}}).sealed
 
 
 @given(CARRIERS, VALUES, RANDOMS)
 def test_any_value_makes_a_thought_with_the_text_it_was_given(carrier, value, random):
     raw = spell(value, random)
     origin, timing = Origin(model="m"), Timing(sent=1)
-    made = thought(carrier, value, raw, origin=origin, timing=timing)
+    made = make_thought(carrier, value, raw, origin=origin, timing=timing)
     assert made.raw == raw
     assert (made.origin, made.timing) == (origin, timing)
-    assert made.seals == thought(carrier, splice.loads(raw.encode())).seals
-    assert keys.canonical(splice.loads(thought(carrier, value).raw.encode())) == keys.canonical(
-        splice.loads(raw.encode())
-    )
+    assert made.seals == make_thought(carrier, splice.loads(raw.encode())).seals
+    assert keys.canonical_json(
+        splice.loads(make_thought(carrier, value).raw.encode())
+    ) == keys.canonical_json(splice.loads(raw.encode()))
 
 
 @given(VALUES, RANDOMS, RANDOMS)
 def test_same_is_blind_to_spelling(value, one, other):
-    assert same(spell(value, one), spell(value, other))
+    assert same_json(spell(value, one), spell(value, other))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +121,7 @@ def test_same_is_blind_to_spelling(value, one, other):
     [("1", "true"), ("1", "1.0"), ("0", "false"), ('"a"', '"b"'), ("[]", "{}"), ('""', "null")],
 )
 def test_same_is_not_fooled(one, other):
-    assert not same(one, other)
+    assert not same_json(one, other)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +136,7 @@ def test_same_is_not_fooled(one, other):
     ],
 )
 def test_verbatim_is_blind_to_spaces_and_escapes_only(one, other, equal):
-    assert verbatim(one, other) is equal
+    assert same_spelling(one, other) is equal
 
 
 PLAIN = Thought(carrier=Carrier.REASONING_CONTENT, raw='"caf\\u00e9"', text="café")
@@ -129,20 +144,32 @@ PLAIN = Thought(carrier=Carrier.REASONING_CONTENT, raw='"caf\\u00e9"', text="caf
 
 @pytest.mark.parametrize("carrier", Carrier)
 def test_plain_text_is_the_same_text_under_any_key(carrier):
-    cast = recast(PLAIN, carrier)
+    cast = convert(PLAIN, carrier)
     if carrier in {Carrier.REASONING, Carrier.REASONING_TEXT, Carrier.REASONING_CONTENT}:
         assert cast == PLAIN.raw
     elif cast is not None:
         value = json.loads(cast)
-        assert "café" in (value if isinstance(value, str) else thought(carrier, value).text)
+        assert "café" in (value if isinstance(value, str) else make_thought(carrier, value).text)
 
 
 @pytest.mark.parametrize("carrier", Carrier)
 def test_a_sealed_thought_has_one_shape(carrier):
-    sealed = thought(Carrier.BLOCK, {"type": "thinking", "thinking": "a", "signature": "s"})
-    assert recast(sealed, carrier) == (sealed.raw if carrier is Carrier.BLOCK else None)
+    sealed = make_thought(Carrier.BLOCK, {"type": "thinking", "thinking": "a", "signature": "s"})
+    assert convert(sealed, carrier) == (sealed.raw if carrier is Carrier.BLOCK else None)
 
 
 def test_a_bypass_and_a_seal_together():
-    values = [{"signature": next(iter(BYPASSES))}, {"signature": "real"}]
-    assert seals(Carrier.REASONING_DETAILS, values) == (keys.seal("real"),)
+    values = [{"signature": next(iter(SIGNATURE_BYPASSES))}, {"signature": "real"}]
+    assert seal_digests(Carrier.REASONING_DETAILS, values) == (keys.string_digest("real"),)
+
+
+def test_pieces_of_a_told_thought_are_joined():
+    first, second = '{"text":"a ","thought":true}', '{"thought":true,"text":"b"}'
+    assert json.loads(joined_part(first, second)) == {"text": "a b", "thought": True}
+    signed = '{"text":"b","thought":true,"thoughtSignature":"s"}'
+    joined = json.loads(joined_part(first, signed))
+    assert joined == {"text": "a b", "thought": True, "thoughtSignature": "s"}
+    assert joined_part(signed, second) is None  # a signed piece is the last one
+    assert joined_part('{"text":"a"}', second) is None
+    assert joined_part(first, '{"text":5,"thought":true}') is None
+    assert joined_part('"x"', second) is None

@@ -1,18 +1,14 @@
 """One set of strict providers and one gateway process, for all tests with real clients."""
 
-import json
 import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from e2e.cover import Case, cover
-from e2e.ways import POLICIES, TAME, ByGateway, ByTransport, tame
-from thoughtline.testing import PROVIDERS, serving, simulator
+from e2e.gateway_process import GatewayProcess
+from e2e.ways import TAME, ByGateway, ByTransport, tame
+from thoughtline.testing import serving, simulator
 
 
 def pytest_collection_modifyitems(config, items):
@@ -59,46 +55,18 @@ def sims(alone):
 @pytest.fixture(scope="session")
 def gateway(sims, tmp_path_factory):
     """`thoughtline serve`, with every simulated provider as an upstream; gives its address."""
-    folder = tmp_path_factory.mktemp("gateway")
-    tables = [
-        f'[upstreams."{name}"]\nbase_url = "{sims.root(name)}"\npolicy = "{POLICIES.get(name, name)}"\n'
-        for name in (*PROVIDERS, *TAME)
-    ]
-    (folder / "thoughtline.toml").write_text("\n".join(tables), "utf-8")
-    clean = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.endswith("_API_KEY") and not name.startswith("THOUGHTLINE")
-    }
-    command = [sys.executable, "-m", "thoughtline", "serve", "--port", "0", "--json"]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, "--store", f"sqlite:///{folder}/thoughts.db"],
-            cwd=folder,
-            env=clean,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-    try:
-        url = json.loads(process.stdout.readline() or "{}").get("url", "")
-        assert url, (folder / "log").read_text("utf-8")
-        _wait(url, process)
-        yield url
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
+    process = GatewayProcess(sims, tmp_path_factory.mktemp("gateway"))
+    yield process.start()
+    process.stop()
 
 
-def _wait(url, process):
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx2.get(f"{url}/health").status_code == 200:
-                return
-        except httpx2.TransportError:
-            time.sleep(0.02)
-    raise AssertionError("the gateway did not start")
+@pytest.fixture
+def own_gateway(sims, tmp_path_factory):
+    """A gateway for one test, which may kill it and start it again."""
+    process = GatewayProcess(sims, tmp_path_factory.mktemp("gateway"))
+    process.start()
+    yield process
+    process.stop()
 
 
 @pytest.fixture(params=["gateway", "transport"])

@@ -7,12 +7,19 @@ import pytest
 
 from e2e.ways import THINKING, providers
 from e2e.workers import Worker
+from thoughtline.testing import simulator
 
 HERE = Path(__file__).parent / "node"
 MODULES = Path(os.environ.get("E2E_NODE_MODULES", HERE / "node_modules"))
 
 by_gateway = pytest.mark.parametrize("way", ["gateway"], indirect=True)
 streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+KINDS = {
+    "openai-compatible": "chat",
+    "openai-responses": "responses",
+    "anthropic": "messages",
+    "google": "gemini",
+}
 CHAT = providers("chat", without={"mistral"})  # content in parts is for its own package
 
 
@@ -90,3 +97,20 @@ def test_google(way, worker, stream):
 def test_a_backend_that_only_streams(way, worker):
     options = {"openai": {"store": False, "instructions": "Be brief."}}
     worker.converse(way, kind="openai-responses", stream=True, options=options)
+
+
+@by_gateway
+@streamed
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (kind, name)
+        for kind, dialect in KINDS.items()
+        for name in ("deepseek", "kimi-k3", "openai", "claude", "gemini")
+        if simulator(name).dialect != dialect
+    ],
+)
+def test_providers_of_other_dialects(way, worker, kind, stream):
+    way.model = way.alias
+    options = {"openai": {"store": False}} if kind == "openai-responses" else {}
+    worker.converse(way, kind=kind, stream=stream, options=options)

@@ -13,7 +13,7 @@ import warnings
 import httpx2
 import pytest
 
-import gateways
+from support import gateway_server as gateways
 from thoughtline.testing import PROVIDERS, simulator
 from thoughtline.testing.sims.script import default_script
 from thoughtline.transports import AsyncTransport, Transport
@@ -22,10 +22,9 @@ KEY = "sk-a-real-looking-key"
 QUESTIONS = ("Please mend a.txt.", "Now look for the others.", "And once more, from the top?")
 TURNS = 9  # a question takes three of them
 FORBIDDING = {"deepseek-r1"}  # takes no thought back
-TAME = {
-    f"{name}-tame": name for name in ("gemini", "gemini-vertex", "claude", "deepseek-anthropic")
-}
-"""Providers that say nothing with U+2028 in it, for SDKs that take it for the end of a line."""
+_TAMED = "gemini gemini-vertex claude deepseek-anthropic deepseek kimi-k3 openai"
+TAME = {f"{name}-tame": name for name in _TAMED.split()}
+"""Providers that say nothing with U+2028 in it, for clients that take it for the end of a line."""
 POLICIES = gateways.POLICIES | {
     name: gateways.POLICIES.get(like, like) for name, like in TAME.items()
 }
@@ -35,6 +34,9 @@ THINKING = {
     "claude-bound": {"type": "adaptive"},
 }
 """What makes a model of the Messages API think, where it does not by itself."""
+
+ALIASES = {"claude": "claude-that-thinks", "claude-tame": "claude-that-thinks-tamely"}
+"""Names under which clients of other dialects ask for models that think only when they are told."""
 
 
 def providers(dialect, *, without=(), tame=False):
@@ -71,6 +73,11 @@ class Way:
         self.model = self.sim.models()[0]
         self._seen = len(self.sim.requests)
         self._open = []
+
+    @property
+    def alias(self):
+        """What a client of another dialect asks for."""
+        return ALIASES.get(self.name, self.model)
 
     def http(self):
         """An HTTP client for the SDK; None: its own will do."""

@@ -60,5 +60,5 @@ class Worker:
     def close(self):
         self._process.stdin.close()
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(60)
         self._process.stdout.close()

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
-from example_apps import FOLDER, served
-from ui_chunks import merged, unframed
+from support.example_apps import FOLDER, served
+from support.ui_chunks import merged, unframed
 
 
 def said(words, id="of the client"):
@@ -46,7 +46,7 @@ class Page:
 async def opened(monkeypatch, **more):
     async with (
         served(monkeypatch, **more) as example,
-        httpx2.AsyncClient(base_url=example.url, timeout=30) as client,
+        httpx2.AsyncClient(base_url=example.url, timeout=60) as client,
     ):
         yield example, Page(client)
 
@@ -81,7 +81,7 @@ async def test_every_answer_keeps_its_durations_on_its_branch(monkeypatch, tmp_p
         for live in (first, second, again, edited):
             durations = answers[live["id"]]["metadata"]["reasoningDurations"]
             assert durations == live["metadata"]["reasoningDurations"]
-            assert durations.keys() == {"part-0", "part-1"}
+            assert durations.keys() == {"part-0", "part-2"}
         assert parents[second["id"]] == parents[again["id"]] != parents[edited["id"]]
         third = await page.ask(second, said("What else?"))
         answers, parents = await page.answers()
@@ -146,7 +146,7 @@ async def test_a_server_that_dies_in_mid_thought_leaves_an_interrupted_answer(
         while b"Uvicorn running" not in (line := await process.stderr.readline()):
             assert line, "the example did not start"
         async with (
-            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client,
+            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
             client.stream("POST", "/api/chat", json=body) as stream,
         ):
             async for piece in stream.aiter_text():

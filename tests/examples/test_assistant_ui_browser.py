@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from example_apps import FOLDER, served
 from inspector.browsers import FLAGS, chromium
+from support.example_apps import FOLDER, served
 
 CHROMIUM = chromium()
 LATE = "const now = Date.now; Date.now = () => now() - 3600_000;"

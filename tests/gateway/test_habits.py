@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from rooms import audit, statuses, with_sim
+from support.gateway import audit, gateway_with, statuses
 from thoughtline.testing import simulator
 
 TOOLS = [
@@ -72,12 +72,12 @@ HABITS = [stripped, filled, stripped_and_filled, trimmed, unsealed, blanked, uns
 @pytest.mark.parametrize("habit", HABITS)
 @pytest.mark.parametrize("name", ["claude", "claude-bound", "deepseek-anthropic"])
 async def test_nothing_is_refused_and_nothing_is_lost(name, habit):
-    rooms = with_sim(name, "deepseek" if name.startswith("deepseek") else "anthropic")
+    gateway = gateway_with(name, "deepseek" if name.startswith("deepseek") else "anthropic")
     asked = {"model": simulator(name).models()[0], "max_tokens": 4000, "tools": TOOLS}
     asked |= {"thinking": THINKING[name]} if name in THINKING else {}
     history = [{"role": "user", "content": "Question 0"}]
     for n in range(8):
-        reply = await rooms.post("/v1/messages", {**asked, "messages": history})
+        reply = await gateway.post("/v1/messages", {**asked, "messages": history})
         assert reply.status == 200, reply.body
         blocks = json.loads(reply.body)["content"]
         used = [block["id"] for block in blocks if block["type"] == "tool_use"]
@@ -87,8 +87,8 @@ async def test_nothing_is_refused_and_nothing_is_lost(name, habit):
             {"role": "assistant", "content": habit(blocks)},
             {"role": "user", "content": results or f"Question {n + 1}"},
         ]
-    assert statuses(rooms) == [200] * 8
-    assert "altered=0; missing=0; misplaced=0; foreign=0" in audit(rooms)
+    assert statuses(gateway) == [200] * 8
+    assert "altered=0; missing=0; misplaced=0; foreign=0" in audit(gateway)
 
 
 # -- Responses -----------------------------------------------------------------------------------
@@ -139,19 +139,19 @@ def named_only(items):
 )
 @pytest.mark.parametrize("name", ["openai", "azure", "xai"])
 async def test_no_item_misses_its_pair(name, habit):
-    rooms = with_sim(name, name)
+    gateway = gateway_with(name, name)
     asked = {"model": simulator(name).models()[0], "store": False, "tools": FUNCTIONS}
     history = [{"role": "user", "content": "Question 0"}]
     for n in range(8):
-        reply = await rooms.post("/v1/responses", {**asked, "input": history})
+        reply = await gateway.post("/v1/responses", {**asked, "input": history})
         assert reply.status == 200, reply.body
         items = json.loads(reply.body)["output"]
         called = [item["call_id"] for item in items if item["type"] == "function_call"]
         results = [{"type": "function_call_output", "call_id": id, "output": "ok"} for id in called]
         asks = [{"role": "user", "content": f"Question {n + 1}"}]
         history = [*history, *habit(items), *(results or asks)]
-    assert statuses(rooms) == [200] * 8
+    assert statuses(gateway) == [200] * 8
     told = "altered=0; missing=0"
     if habit not in (without_words_beside_calls, calls_first):  # what it led to is gone, or moved
         told += "; misplaced=0"
-    assert told in audit(rooms)
+    assert told in audit(gateway)

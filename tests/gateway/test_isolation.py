@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateways import running, upstreams
-from thoughtline.cli.conversation import Conversation
-from thoughtline.parts import Result, Text
+from support.gateway_server import running, upstreams
+from thoughtline.cli.conversation import SimulatedConversation
+from thoughtline.log.parts import Result, Text
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.testing import serving, simulator
 
@@ -90,9 +90,9 @@ def test_equal_first_words_in_one_tenant_are_never_mixed():
 async def test_another_account_never_gets_a_sealed_thought(name):
     sim, store = simulator(name), MemoryStore()
     model = sim.models()[0]
-    mine = Conversation(sim, model=model, store=store, account="mine", keep=True)
+    mine = SimulatedConversation(sim, model=model, store=store, account="mine", keep=True)
     await mine.run(3)
-    theirs = Conversation(sim, model=model, store=store, account="theirs", keep=True)
+    theirs = SimulatedConversation(sim, model=model, store=store, account="theirs", keep=True)
     theirs.turns = list(mine.turns)
     last = mine.turns[-1]
     await theirs.say(
@@ -100,7 +100,7 @@ async def test_another_account_never_gets_a_sealed_thought(name):
     )
     sealed = [t for turn in mine.turns for t in turn.thoughts if t.sealed]
     assert sealed
-    sent = theirs.exchanges[-1].body.decode()
+    sent = theirs.exchanges[-1].decision.body.decode()
     assert not any(_seal(t.raw) in sent for t in sealed)
 
 
@@ -126,7 +126,7 @@ def test_any_interleaving_of_look_alikes_keeps_to_itself(steps):
     async def run():
         sim, store = simulator("kimi", serials=False), MemoryStore()
         talks = [
-            Conversation(
+            SimulatedConversation(
                 sim,
                 model="kimi-k2.6",
                 store=store,

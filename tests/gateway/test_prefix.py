@@ -9,13 +9,13 @@ from itertools import pairwise
 
 import pytest
 
-from rooms import Client, Rooms, SimWire
-from thoughtline import splice
+from support.gateway import InProcessGateway, SimWire, TurnClient
 from thoughtline.clock import SystemClock
-from thoughtline.events import TurnEnded
-from thoughtline.parts import Origin
-from thoughtline.stores.hot import HotStore
-from thoughtline.stores.urls import open_store
+from thoughtline.dialects import splice
+from thoughtline.log.events import TurnEnded
+from thoughtline.log.parts import Origin
+from thoughtline.stores import open_store
+from thoughtline.stores.cached import CachedStore
 from thoughtline.testing import simulator
 
 TURNS, LIFE, MEMORY = 40, 7, 6
@@ -52,22 +52,22 @@ def cached(client, answer):
 async def test_every_request_goes_on_where_the_last_one_ended(name, tmp_path):
     policy, key, fields = CASES[name]
     sim = simulator(name)
-    client, rooms, counts = None, None, []
+    client, gateway, counts = None, None, []
     for turn in range(TURNS):
         if turn % LIFE == 0:  # a gateway with no memory but its file
-            if rooms is not None:
-                await rooms.store.close()
-            store = HotStore(open_store(f"sqlite:///{tmp_path}/t.db"), entries=MEMORY)
-            rooms = Rooms(SimWire(sim), policy, store=store)
-            client = client or Client(
-                rooms, sim.dialect, sim.models()[0], keep=False, fields=fields
+            if gateway is not None:
+                await gateway.store.close()
+            store = CachedStore(open_store(f"sqlite:///{tmp_path}/t.db"), entries=MEMORY)
+            gateway = InProcessGateway(SimWire(sim), policy, store=store)
+            client = client or TurnClient(
+                gateway, sim.dialect, sim.models()[0], keep=False, fields=fields
             )
-            client.rooms = rooms
+            client.gateway = gateway
         answer = await client.say(*client.next())
         assert answer.status == 200, answer.body
         assert "missed=0; placeholder=0; dropped=0" in answer.header("x-thoughtline-replay")
         counts.append(cached(client, answer) or 0)
-    await rooms.store.close()
+    await gateway.store.close()
     bodies = [record.request.body for record in sim.requests]
     assert len(bodies) == TURNS
     for before, after in pairwise(bodies):

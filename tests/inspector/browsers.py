@@ -19,6 +19,8 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 AXE = Path(__file__).parent / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+LIMIT = 60_000
+"""Milliseconds that a page may take for anything: a busy machine is not a bug."""
 WIDE, NARROW = {"width": 1360, "height": 860}, {"width": 390, "height": 800}
 
 
@@ -40,6 +42,7 @@ def browsing():
         pytest.skip(
             "there is no Chromium here: `apt-get install chromium`, or name one in THOUGHTLINE_CHROMIUM"
         )
+    sync.expect.set_options(timeout=LIMIT)
     with sync.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=list(FLAGS))
         try:
@@ -56,7 +59,7 @@ class Tab:
         self.context = browser.new_context(
             viewport=size or WIDE, color_scheme=scheme, reduced_motion="reduce", locale="en-GB"
         )
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(LIMIT)
         self.page = self.context.new_page()
         self.wrong = []
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))

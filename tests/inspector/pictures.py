@@ -14,11 +14,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from inspector.browsers import NARROW, Tab, browsing
-from inspector.stages import ORIGIN, ruling, staged, thought, turn
-from thoughtline.events import Outcome
-from thoughtline.matching import Rung
-from thoughtline.parts import Call, Result
-from thoughtline.replay import Action
+from inspector.scripted_gateway import ORIGIN, decision, staged, thought, turn
+from thoughtline.log.decisions import Action, MatchLevel
+from thoughtline.log.events import Outcome
+from thoughtline.log.parts import Call, Result
 
 MODELS = {
     "deepseek": "deepseek-v4-pro",
@@ -73,15 +72,15 @@ def builds(now):
     call = Call(name="read_file", arguments='{"path": "build.log", "tail": 200}', id="call_7fb2")
     again = Call(name="read_file", arguments='{"path": ".cargo/config.toml"}', id="call_a01c")
     at = now - 900
-    first = [ruling(1, memory="a1")]
-    second = [*first, ruling(3, memory="a2", rung=Rung.NEAR)]
-    foreign = ruling(3, Action.DROPPED, memory="a2", reason="foreign model")
+    first = [decision(1, entry="a1")]
+    second = [*first, decision(3, entry="a2", level=MatchLevel.LOCAL)]
+    foreign = decision(3, Action.DROPPED, entry="a2", reason="foreign model")
     return [
         turn("a1", "Why does the build fail on arm64? Look at the log first.", thought("I need the log.", 4), call, at=at),
-        turn("a2", Result(content=LOG, call="call_7fb2", name="read_file"), thought(REASONED, 23), again, parent="a1", at=at + 30, rulings=first),
-        turn("a3", Result(content="[build]\njobs = 4", call="call_a01c", name="read_file"), thought("", 65, id="rs_68f0", sealed=True), ANSWER, parent="a2", at=at + 70, rulings=second),
-        turn("a4", "Is there a way without touching the toolchain?", thought("A container would do.", 9), OTHER, parent="a3", at=at + 160, rulings=[*second, ruling(5, memory="a3", rung=Rung.SEAL)]),
-        turn("a5", "Write the change to the file, please.", thought("One file, four lines.", 7), "Done: four lines in `.cargo/config.toml`.", parent="a3", at=at + 300, rulings=[first[0], foreign, ruling(5, Action.EXACT, memory="a3")]),
+        turn("a2", Result(content=LOG, call="call_7fb2", name="read_file"), thought(REASONED, 23), again, parent="a1", at=at + 30, decisions=first),
+        turn("a3", Result(content="[build]\njobs = 4", call="call_a01c", name="read_file"), thought("", 65, id="rs_68f0", sealed=True), ANSWER, parent="a2", at=at + 70, decisions=second),
+        turn("a4", "Is there a way without touching the toolchain?", thought("A container would do.", 9), OTHER, parent="a3", at=at + 160, decisions=[*second, decision(5, entry="a3", level=MatchLevel.SEAL)]),
+        turn("a5", "Write the change to the file, please.", thought("One file, four lines.", 7), "Done: four lines in `.cargo/config.toml`.", parent="a3", at=at + 300, decisions=[first[0], foreign, decision(5, Action.EXACT, entry="a3")]),
     ]  # fmt: skip
 
 
@@ -95,16 +94,16 @@ def day(stage, now):
         outcome = dice.choices(list(Outcome), [20, 1, 1, 1])[0]
         turns = []
         for n in range(dice.randint(1, 6)):
-            rulings = [
-                ruling(2 * m + 1, _fate(dice), memory=f"n{number}-{m}", reason="")
+            decisions = [
+                decision(2 * m + 1, _fate(dice), entry=f"n{number}-{m}", reason="")
                 for m in range(n)
             ]  # fmt: skip
             if dice.random() < 0.06:
-                lost = ruling(1, Action.ABSENT, reason="unknown", rung=Rung.NONE)
-                rulings = [lost, *rulings]
+                lost = decision(1, Action.ABSENT, reason="unknown", level=MatchLevel.NONE)
+                decisions = [lost, *decisions]
             turns.append(
                 turn(f"n{number}-{n}", question if not n else "Go on.", thought("Hm.", dice.randint(2, 40)), Call(name="search", arguments="{}", id=f"call_{number:x}{n}e9"), "Here it is.",
-                    parent=f"n{number}-{n - 1}" if n else "", at=at + n * 30, rulings=rulings, target=origin(provider), cached=dice.randint(500, 900) if n else 0)
+                    parent=f"n{number}-{n - 1}" if n else "", at=at + n * 30, decisions=decisions, target=origin(provider), cached=dice.randint(500, 900) if n else 0)
             )  # fmt: skip
         turns[-1] = replace_outcome(turns[-1], question, provider, outcome, at, number, len(turns))
         stage.record(f"{dice.getrandbits(64):016x}", *turns, tenant=dice.choice(["alice", "ci"]))

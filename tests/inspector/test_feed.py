@@ -7,13 +7,13 @@ import json
 import pytest
 from starlette.requests import Request
 
-from inspector.listeners import QUICK, Heard, Stage, asked, listening, until
-from inspector.worlds import Session, thought
-from thoughtline.events import EndpointLearned
-from thoughtline.inspector import feeds
+from inspector.feed_listener import QUICK, Heard, Stage, asked, listening, page_of, until
+from inspector.sample_sessions import Session, thought
+from thoughtline.inspector import feed as feed_module
+from thoughtline.log.events import EndpointLearned
+from thoughtline.log.turns import Turn
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
-from thoughtline.turns import Turn
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -21,7 +21,7 @@ async def stage(request, tmp_path):
     store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "a.db")
     made = Stage(store)
     yield made
-    made.hub.close()
+    made.live_feed.close()
     await made.store.close()
 
 
@@ -46,8 +46,8 @@ async def test_what_is_written_is_told(stage):
 async def test_what_the_gateway_notes_for_itself_is_not_told(stage):
     async with stage.feed() as feed:
         await feed.next()
-        lesson = EndpointLearned(endpoint="e", dialect="chat", model="*")
-        await Session(stage.store, "thoughtline:learned").note(lesson)
+        quirk = EndpointLearned(endpoint="e", dialect="chat", model="*")
+        await Session(stage.store, "thoughtline:learned").note(quirk)
         await Session(stage.store, "s").turn("Hi", "Hello")
         assert (await feed.next())[1]["session"] == "s"
 
@@ -105,14 +105,15 @@ async def test_somebody_comes_back_to_one_session(stage):
 async def test_a_browser_says_what_it_saw_last(stage, query, header, first):
     await Session(stage.store, "s").turn("Hi", "Hello")
     scope = {"type": "http", "method": "GET", "path": "/api/feed", "query_string": query}
-    answer = await stage.api.feed(Request({**scope, "headers": [(b"last-event-id", header)]}))
+    request = Request({**scope, "headers": [(b"last-event-id", header)]})
+    answer = await page_of(stage.api.feed).respond(request)
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.headers["cache-control"] == "no-store"
     heard = Heard(answer.body_iterator)
     assert (await heard.next())[0] == "hello"
     assert (await heard.next())[1]["seq"] == first
     await answer.body_iterator.aclose()
-    assert stage.hub.open == 0
+    assert stage.live_feed.subscribers == 0
 
 
 async def test_an_id_of_another_life_means_to_look_anew(stage):
@@ -127,7 +128,7 @@ async def test_an_id_of_another_life_means_to_look_anew(stage):
 
 
 async def test_who_was_away_for_too_long_looks_anew(stage, monkeypatch):
-    monkeypatch.setattr(feeds, "BACK", 100)
+    monkeypatch.setattr(feed_module, "MAX_MISSED", 100)
     session = Session(stage.store, "s")
     await session.turn("Hi", "Hello")
     for _ in range(200):
@@ -162,19 +163,19 @@ async def test_a_turn_while_it_runs(stage):
     assert text["spoke"] is True
     types = [data["type"] for name, data in heard if name == "event"]
     assert types[-1] == "turn_ended"  # it is written before it is gone
-    turn = (await stage.api._reading.store.read(opened[1]["session"]))[0]
+    turn = (await stage.api._reader.store.read(opened[1]["session"]))[0]
     assert turn.id == opened[1]["turn"]
 
 
 @pytest.mark.parametrize("which", ["sessions", "session", "turn"])
 async def test_who_is_shown_a_turn_is_told_of_its_end(stage, which):
     """Also of one that begins and ends between two looks."""
-    stage.hub._every = 3600
+    stage.live_feed._interval = 3600
     async with stage.feed() as feed, listening(feed):
         async with stage.talk() as answer:
             answer.say(reasoning_content="Let me see")
-            (running,) = stage.built.proxy.exchanges
-            await until(lambda: running.glimpse().output)
+            (running,) = stage.built.proxy.engine.recordings
+            await until(lambda: running.snapshot().output)
             ids = {"id": running.session, "turn": running.turn}
             assert "running" in json.dumps(await asked(getattr(stage.api, which), **ids))
             heard = await feed.until("thought_opened")
@@ -184,7 +185,7 @@ async def test_who_is_shown_a_turn_is_told_of_its_end(stage, which):
         for _ in range(2):  # told once
             await asked(stage.api.session, **ids)
         assert [data["kind"] for _, data in await feed.until("turn_closed")] == ["turn_closed"]
-        assert (feed.waiting, stage.hub.version) == ([], 3)
+        assert (feed.waiting, stage.live_feed.version) == ([], 3)
 
 
 async def test_a_refresh_in_mid_thought_shows_the_same_start(stage):
@@ -220,7 +221,7 @@ async def test_an_old_session_that_runs_again_is_on_top(stage):
     async def running():
         return [("tenant-a", Turn(id="x", session="s0", started=1_790_009_999.0))]
 
-    stage.api._shelf._running = running
+    stage.api._session_list._find_running = running
     assert (await asked(stage.api.sessions))["sessions"][0]["id"] != "s0"  # where it stands
     page = await asked(stage.api.sessions, query=b"limit=2")
     assert [one["id"] for one in page["sessions"]] == ["s0", "s3", "s2"]
@@ -246,17 +247,17 @@ async def test_a_client_that_leaves_ends_its_turn(stage):
 
 
 async def test_with_nobody_looking_nothing_runs(stage):
-    assert stage.hub._task is None
+    assert stage.live_feed._task is None
     async with stage.feed() as feed:
         await feed.next()
-        task = stage.hub._task
+        task = stage.live_feed._task
         async with stage.feed() as other:
             await other.next()
-            assert stage.hub._task is task
-            assert stage.hub.open == 2
-    async with asyncio.timeout(10):
+            assert stage.live_feed._task is task
+            assert stage.live_feed.subscribers == 2
+    async with asyncio.timeout(60):
         await task
-    assert stage.hub.open == 0
+    assert stage.live_feed.subscribers == 0
     async with stage.feed() as feed:  # and again
         await feed.next()
         await Session(stage.store, "s").turn("Hi", "Hello")
@@ -264,7 +265,7 @@ async def test_with_nobody_looking_nothing_runs(stage):
 
 
 async def test_silence_is_broken_by_a_comment(stage):
-    async with stage.feed(silence=QUICK) as feed:
+    async with stage.feed(keepalive=QUICK) as feed:
         await feed.next()
         assert await anext(feed.body) == b": still here\n\n"
 
@@ -273,7 +274,7 @@ async def test_the_end_ends_all_feeds(stage):
     async with stage.feed() as one, stage.feed("s") as two:
         await one.next()
         await two.next()
-        stage.hub.close()
+        stage.live_feed.close()
         for feed in (one, two):
             with pytest.raises(StopAsyncIteration):
                 await feed.next()
@@ -284,7 +285,7 @@ async def test_the_end_ends_all_feeds(stage):
 
 
 async def test_who_does_not_keep_up_is_let_go(stage, monkeypatch):
-    monkeypatch.setattr(feeds, "ROOM", 20)
+    monkeypatch.setattr(feed_module, "MAX_QUEUED", 20)
     async with stage.feed() as slow, stage.feed() as quick:
         await slow.next()
         await quick.next()
@@ -293,7 +294,7 @@ async def test_who_does_not_keep_up_is_let_go(stage, monkeypatch):
             await session.turn("Hi", "Hello")
             for _ in range(4):
                 await quick.next()
-        assert stage.hub.open == 1  # before anybody reads the rest, or goes
+        assert stage.live_feed.subscribers == 1  # before anybody reads the rest, or goes
         heard = 0
         with contextlib.suppress(StopAsyncIteration):
             while heard < 32:

@@ -4,12 +4,12 @@ import signal
 
 import pytest
 
-from built import Built, with_token
+from support.built_gateway import BuiltGateway, with_token
 
 
 @pytest.fixture
 def client():
-    with Built().client() as client:
+    with BuiltGateway().client() as client:
         yield client
 
 
@@ -53,26 +53,26 @@ def test_nothing_else_is_shown(client, path):
 
 
 def test_with_a_token_the_shell_is_open_and_the_data_is_not():
-    built = Built(with_token())
+    built = BuiltGateway(with_token())
     with built.client(peer="203.0.113.9", host="gateway.test") as client:
         assert client.get("/inspect/").status_code == 200
         assert client.get("/api/sessions").status_code == 401
 
 
 def test_without_a_token_others_see_nothing():
-    with Built().client(peer="203.0.113.9", host="gateway.test") as client:
+    with BuiltGateway().client(peer="203.0.113.9", host="gateway.test") as client:
         assert client.get("/inspect/").status_code == 403
         assert client.get("/api/sessions").status_code == 403
 
 
 async def test_whoever_streams_is_told_of_the_end_at_once():
-    from thoughtline.gateway.leaving import before_the_end
+    from thoughtline.gateway.app import on_stop_signal
 
     heard, kept = [], signal.getsignal(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: heard.append("the server"))
     kept_too = signal.getsignal(signal.SIGINT)
     try:
-        before_the_end(lambda: heard.append("we"))
+        on_stop_signal(lambda: heard.append("we"))
         signal.raise_signal(signal.SIGTERM)
         import asyncio
 

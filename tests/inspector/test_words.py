@@ -7,14 +7,16 @@ from inspect import getsource
 
 import pytest
 
-from thoughtline import guards, matching, replay
-from thoughtline.dialects import chat_recorder, messages_reader
-from thoughtline.events import Outcome
-from thoughtline.guards import sendable
-from thoughtline.matching import Rung
-from thoughtline.policies import Need
-from thoughtline.replay import Action
-from thoughtline.tools.permissions import Verdict
+from thoughtline.agents.tools.permissions import Verdict
+from thoughtline.dialects.chat import response as chat_response
+from thoughtline.dialects.messages import reader as messages_reader
+from thoughtline.log.decisions import Action, MatchLevel
+from thoughtline.log.events import Outcome
+from thoughtline.log.quirks import Need
+from thoughtline.replay import decide as replay
+from thoughtline.replay import guard as guards
+from thoughtline.replay import match as matching
+from thoughtline.replay.guard import sendable
 
 PAGE = files("thoughtline.inspector") / "page"
 
@@ -29,13 +31,13 @@ def table(module, name):
 
 
 def given(module):
-    """Words that rulings of this module give for a reason."""
+    """Words that decisions of this module give for a reason."""
     for node in ast.walk(ast.parse(getsource(module))):
         inner = ()
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             if (
-                name in ("Match", "match", "_without", "_say")
+                name in ("TurnMatch", "match", "_without", "_record")
                 or ast.unparse(node.func) == "reasons.append"
             ):
                 inner = node.args
@@ -44,14 +46,14 @@ def given(module):
         yield from (one.value for one in inner if isinstance(one, ast.Constant) and one.value)
 
 
-def test_reasons_of_rulings():
+def test_reasons_of_decisions():
     found = {one for module in (matching, replay, guards) for one in given(module)}
     found = {one for one in found if isinstance(one, str)}
-    assert {"unknown", "lineage", "dangling", "before a gap", "had none"} <= found
+    assert {"unknown", "lineage", "dangling", "before a gap", "had none", "renamed"} <= found
     patterns = re.compile(r"foreign |turn ")  # a sentence is made of these
     needs = {Need.FORBIDDEN.value, Need.NONE.value}
     missing = {one for one in found | needs if not patterns.match(one)} - table(
-        "replay.js", "REASONS"
+        "request.js", "REASONS"
     )
     assert missing == set()
     assert sendable.__module__ == guards.__name__
@@ -60,11 +62,11 @@ def test_reasons_of_rulings():
 @pytest.mark.parametrize(
     ("module", "name", "codes"),
     [
-        ("replay.js", "ACTIONS", Action),
-        ("replay.js", "RUNGS", Rung),
-        ("codes.js", "STATUSES", [*Outcome, "running"]),
-        ("codes.js", "VERDICTS", Verdict),
-        ("codes.js", "ENDINGS", [*chat_recorder._FAILURES, *messages_reader._CAPS, "length"]),
+        ("request.js", "ACTIONS", set(Action) - {Action.UNKNOWN}),
+        ("request.js", "MATCH_LEVELS", MatchLevel),
+        ("words.js", "STATUSES", [*Outcome, "running"]),
+        ("words.js", "VERDICTS", Verdict),
+        ("words.js", "ENDINGS", [*chat_response._FAILURES, *messages_reader._CAPS, "length"]),
     ],
 )
 def test_codes(module, name, codes):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from stores.samples import (
     ORIGIN,
     StillClock,
+    after,
     fork,
     notes,
     plain,
@@ -19,19 +20,21 @@ from stores.samples import (
 )
 from stores.seeking import Seeking
 from thoughtline.errors import Conflict, StoreError, Unavailable
-from thoughtline.events import Reasoning, draft
-from thoughtline.memories import Memory
-from thoughtline.parts import Carrier, Timing
-from thoughtline.sessions import Session
+from thoughtline.log.decisions import Action, ReplayDecision
+from thoughtline.log.events import Outcome, Reasoning, TurnEnded, TurnStarted, Usage, draft
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import Carrier, Timing
+from thoughtline.log.sessions import Session
+from thoughtline.log.turn_counts import COARSE, FINE
 from thoughtline.stores.base import (
-    CANDIDATES,
-    EVERYTHING,
+    ALL_ENTRIES,
+    MAX_CANDIDATES,
     Batch,
-    Entry,
-    Filter,
-    Stats,
-    Summary,
-    Tally,
+    EntryCount,
+    EntryFilter,
+    SessionSummary,
+    StoreStats,
+    ThoughtEntry,
 )
 
 A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
@@ -130,8 +133,8 @@ class Appending(StoreContract):
         assert (await store.stats(tenant="B")).sessions == 0
 
     async def test_a_conflict_leaves_nothing(self, store):
-        await store.append(turn("s", "t1", names=[A]))
-        refused = turn("s", "t1", '"no"', names=[B], tenant="T")
+        await store.append(turn("s", "t1", keys=[A]))
+        refused = turn("s", "t1", '"no"', keys=[B], tenant="T")
         with pytest.raises(Conflict):
             await store.append(
                 Batch(
@@ -142,8 +145,8 @@ class Appending(StoreContract):
         assert set(await store.find("T", [A, B])) == {A}
 
     async def test_a_memory_of_another_session_is_refused(self, store):
-        memory = Memory(session="other", turn="t", names=(A,))
-        batch = Batch(session="s", tenant="T", drafts=(plain(),), memories=(memory,))
+        indexed = IndexEntry(session="other", turn="t", keys=(A,))
+        batch = Batch(session="s", tenant="T", drafts=(plain(),), index=(indexed,))
         with pytest.raises(StoreError, match="other"):
             await store.append(batch)
         assert await store.read("s") == []
@@ -166,10 +169,10 @@ class Appending(StoreContract):
         await store.append(notes("s", expect=-1))
 
     async def test_a_memory_may_come_later_than_its_turn(self, store):
-        whole = turn("s", "t1", '"one"', names=[A])
+        whole = turn("s", "t1", '"one"', keys=[A])
         await store.append(Batch(session="s", tenant="T", drafts=whole.drafts))
-        await store.append(Batch(session="s", tenant="T", drafts=(), memories=whole.memories))
-        assert (await store.find("T", [A]))[A] == list(whole.memories)
+        await store.append(Batch(session="s", tenant="T", drafts=(), index=whole.index))
+        assert (await store.find("T", [A]))[A] == list(whole.index)
 
     async def test_many_writers_of_one_session_leave_no_gap(self, store):
         batches = [notes("s", 1 + n % 4) for n in range(60)]
@@ -214,94 +217,119 @@ class Reading(StoreContract):
 
 class Finding(StoreContract):
     async def test_thoughts_come_back_from_the_log_in_order(self, store):
-        batch = turn("s", "t1", '"one"', '"two"', names=[A, B])
+        batch = turn("s", "t1", '"one"', '"two"', keys=[A, B])
         await store.append(batch)
         found = await store.find("T", [A])
-        assert found == {A: list(batch.memories)}
+        assert found == {A: list(batch.index)}
         assert [t.raw for t in found[A][0].thoughts] == ['"one"', '"two"']
 
-    async def test_names_without_memories_are_left_out(self, store):
-        await store.append(turn("s", "t1", names=[A]))
+    async def test_keys_without_entries_are_left_out(self, store):
+        await store.append(turn("s", "t1", keys=[A]))
         assert set(await store.find("T", [C, A, B, A])) == {A}
         assert await store.find("T", [C]) == {}
         assert await store.find("T", []) == {}
 
     async def test_nothing_is_found_across_tenants(self, store):
-        await store.append(turn("s", "t1", names=[A], tenant="A"))
-        await store.append(turn("z", "t2", names=[A], tenant="B"))
+        await store.append(turn("s", "t1", keys=[A], tenant="A"))
+        await store.append(turn("z", "t2", keys=[A], tenant="B"))
         assert await store.find("C", [A]) == {}
         assert [m.session for m in (await store.find("B", [A]))[A]] == ["z"]
 
     async def test_the_same_turn_id_elsewhere_is_another_turn(self, store):
-        await store.append(turn("s", "t1", '"mine"', names=[A]))
-        await store.append(turn("z", "t1", '"theirs"', names=[B]))
-        await store.append(turn("y", "t1", '"foreign"', names=[A], tenant="B"))
+        await store.append(turn("s", "t1", '"mine"', keys=[A]))
+        await store.append(turn("z", "t1", '"theirs"', keys=[B]))
+        await store.append(turn("y", "t1", '"foreign"', keys=[A], tenant="B"))
         found = await store.find("T", [A, B])
         assert [t.raw for t in found[A][0].thoughts] == ['"mine"']
         assert [t.raw for t in found[B][0].thoughts] == ['"theirs"']
 
     async def test_the_last_filed_comes_first(self, store):
         for n in range(4):
-            await store.append(turn(f"s{n}", f"t{n}", names=[A]))
+            await store.append(turn(f"s{n}", f"t{n}", keys=[A]))
         assert [m.turn for m in (await store.find("T", [A]))[A]] == ["t3", "t2", "t1", "t0"]
 
     async def test_filing_again_replaces(self, store):
-        await store.append(turn("s", "t1", names=[A, B]))
-        await store.append(turn("s", "t2", names=[A]))
-        again = Memory(session="s", turn="t1", names=(A, C), outline="again")
-        await store.append(Batch(session="s", tenant="T", drafts=(), memories=(again,)))
+        await store.append(turn("s", "t1", keys=[A, B]))
+        await store.append(turn("s", "t2", keys=[A]))
+        again = IndexEntry(session="s", turn="t1", keys=(A, C), shape="again")
+        await store.append(Batch(session="s", tenant="T", drafts=(), index=(again,)))
         found = await store.find("T", [A, B, C])
         assert set(found) == {A, C}
         assert [m.turn for m in found[A]] == ["t1", "t2"]
-        assert found[C][0].outline == "again"
+        assert found[C][0].shape == "again"
 
     async def test_filing_twice_at_once_keeps_the_last(self, store):
-        memories = tuple(Memory(session="s", turn="t1", names=(A,), outline=o) for o in ("x", "xx"))
-        batch = Batch(session="s", tenant="T", drafts=(), memories=memories)
+        indexed = tuple(IndexEntry(session="s", turn="t1", keys=(A,), shape=o) for o in ("x", "xx"))
+        batch = Batch(session="s", tenant="T", drafts=(), index=indexed)
         await asyncio.gather(*(store.append(batch) for _ in range(3)))
-        assert [m.outline for m in (await store.find("T", [A]))[A]] == ["xx"]
+        assert [m.shape for m in (await store.find("T", [A]))[A]] == ["xx"]
 
     async def test_a_common_name_gives_the_newest_only(self, store):
-        for n in range(CANDIDATES + 5):
-            await store.append(turn(f"s{n}", f"t{n}", f'"{n}"', names=[A]))
+        for n in range(MAX_CANDIDATES + 5):
+            await store.append(turn(f"s{n}", f"t{n}", f'"{n}"', keys=[A]))
         found = (await store.find("T", [A]))[A]
-        newest = [f"t{n}" for n in range(CANDIDATES + 5)][::-1][:CANDIDATES]
+        newest = [f"t{n}" for n in range(MAX_CANDIDATES + 5)][::-1][:MAX_CANDIDATES]
         assert [m.turn for m in found] == newest
         assert all(len(m.thoughts) == 1 for m in found)
 
     async def test_many_names_are_one_look_up(self, store):
-        names = [n.to_bytes(16, "big") for n in range(600)]
+        keys = [n.to_bytes(16, "big") for n in range(600)]
         for start in range(0, 600, 6):
-            await store.append(turn("s", f"t{start}", '"x"', names=names[start : start + 6]))
-        found = await store.find("T", [*names, C])
-        assert set(found) == set(names)
-        assert {m.turn for memories in found.values() for m in memories} == {
+            await store.append(turn("s", f"t{start}", '"x"', keys=keys[start : start + 6]))
+        found = await store.find("T", [*keys, C])
+        assert set(found) == set(keys)
+        assert {m.turn for indexed in found.values() for m in indexed} == {
             f"t{n}" for n in range(0, 600, 6)
         }
 
+    async def test_how_far_turns_were_continued(self, store):
+        """Through forks and restarts: what counts is what is written."""
+        await store.append(after("s", "t2", "t1"))
+        await store.append(turn("s", "t1"))
+        await store.append(after("fork", "t3", "t2"))
+        await store.append(after("z", "t9", "t1", tenant="B"))
+        await store.append(after("s", "t4", "t2"))
+        asked = ["t1", "t2", "t3", "t4", "t1", "nobody", ""]
+        assert await store.continued("T", asked) == {"t1": 2, "t2": 1}
+        assert await store.continued("B", asked) == {"t1": 1}
+        assert await store.continued("C", asked) == {}
+        assert await store.continued("T", []) == {}
+
+    async def test_what_is_purged_continues_nothing(self, store):
+        await store.append(turn("s", "t1"))
+        await store.append(after("fork", "t2", "t1"))
+        await store.purge(session="fork")
+        assert await store.continued("T", ["t1"]) == {}
+
+    async def test_many_turns_are_asked_about_at_once(self, store):
+        for number in range(0, 600, 5):
+            await store.append(after("s", f"t{number}.0", f"t{number}"))
+        found = await store.continued("T", [f"t{number}" for number in range(600)])
+        assert found == {f"t{number}": 1 for number in range(0, 600, 5)}
+
     async def test_every_field_of_a_memory_comes_back(self, store):
-        memory = Memory(
+        indexed = IndexEntry(
             session="s",
             turn="t1",
             parent="t0",
             origin=ORIGIN,
             at=0.1 + 0.2,
-            outline="xcb",
+            shape="xcb",
             calls=("call_1", "functions.f:0"),
-            words="w",
+            text_digest="w",
             hints=("h1", "h2"),
             skipped={"ab": "foreign", "ü": "ö"},
             quarantined=frozenset({0, 3}),
-            names=(A, b"", b"\x00\xff"),
+            keys=(A, b"", b"\x00\xff"),
         )
-        await store.append(Batch(session="s", tenant="T", drafts=(), memories=(memory,)))
-        assert await store.find("T", [b"\x00\xff", b""]) == {b"\x00\xff": [memory], b"": [memory]}
+        await store.append(Batch(session="s", tenant="T", drafts=(), index=(indexed,)))
+        assert await store.find("T", [b"\x00\xff", b""]) == {b"\x00\xff": [indexed], b"": [indexed]}
 
     async def test_a_thought_that_cannot_be_read_takes_its_turn_along(self, store):
         newer = plain(type="reasoning", parent="t1", version=99, data='{"thought": 1}')
         garbage = plain(type="reasoning", parent="t2", data="{}")
-        await store.append(turn("s", "t1", '"one"', names=[A], drafts=(newer,)))
-        await store.append(turn("s", "t2", '"two"', names=[B], drafts=(garbage,)))
+        await store.append(turn("s", "t1", '"one"', keys=[A], drafts=(newer,)))
+        await store.append(turn("s", "t2", '"two"', keys=[B], drafts=(garbage,)))
         found = await store.find("T", [A, B])
         assert [m.thoughts for m in (*found[A], *found[B])] == [(), ()]
 
@@ -309,15 +337,15 @@ class Finding(StoreContract):
         body = '{"thought":{"type":"thought","carrier":"think","raw":"1"}}'
         for smuggled in (f"{body}],[1,1,1,{body}", f"{body},[1,1,1,{body}]", f"{body}]", "1,1"):
             draft = plain(type="reasoning", parent="t2", data=smuggled)
-            await store.append(turn("s", "t1", '"mine"', names=[A]))
-            await store.append(turn("z", "t2", names=[B], drafts=(draft,)))
+            await store.append(turn("s", "t1", '"mine"', keys=[A]))
+            await store.append(turn("z", "t2", keys=[B], drafts=(draft,)))
             found = await store.find("T", [A, B])
             assert {t.raw for t in found[A][0].thoughts} == {'"mine"'}
             assert found[B][0].thoughts == ()
 
     async def test_refusals_are_applied(self, store):
-        await store.append(turn("s", "t1", '"a"', '"b"', '"c"', names=[A]))
-        await store.append(turn("s", "t2", '"a"', '"b"', names=[B]))
+        await store.append(turn("s", "t1", '"a"', '"b"', '"c"', keys=[A]))
+        await store.append(turn("s", "t2", '"a"', '"b"', keys=[B]))
         await store.append(refusal("s", "t1", 1))
         await store.append(refusal("s", "t2"))
         found = await store.find("T", [A, B])
@@ -328,15 +356,15 @@ class Finding(StoreContract):
 
     async def test_refusals_count_before_the_memory_and_from_other_sessions(self, store):
         await store.append(refusal("early", "t1", 0))
-        await store.append(turn("s", "t1", '"a"', '"b"', names=[A]))
+        await store.append(turn("s", "t1", '"a"', '"b"', keys=[A]))
         assert (await store.find("T", [A]))[A][0].quarantined == {0}
 
     async def test_refusals_among_other_events_and_batches_are_applied(self, store):
-        await store.append(turn("s", "t1", '"a"', '"b"', names=[A]))
+        await store.append(turn("s", "t1", '"a"', '"b"', keys=[A]))
         two = replace(
             refusal("s", "t1"), drafts=refusal("s", "t1", 1).drafts + refusal("s", "t2", 0).drafts
         )
-        late = turn("s", "t2", '"a"', '"b"', names=[B])
+        late = turn("s", "t2", '"a"', '"b"', keys=[B])
         mixed = replace(late, drafts=(*late.drafts, *two.drafts))
         await asyncio.gather(*[store.append(batch) for batch in (notes("z", 3), mixed, notes("s"))])
         found = await store.find("T", [A, B])
@@ -344,7 +372,7 @@ class Finding(StoreContract):
         assert found[B][0].quarantined == {0}
 
     async def test_refusals_do_not_cross_tenants(self, store):
-        await store.append(turn("s", "t1", '"a"', names=[A]))
+        await store.append(turn("s", "t1", '"a"', keys=[A]))
         await store.append(refusal("z", "t1", tenant="B"))
         assert (await store.find("T", [A]))[A][0].quarantined == frozenset()
 
@@ -357,8 +385,8 @@ class Retaining(StoreContract):
         clock.now += 1
         await store.append(notes("a"))
         assert await store.sessions() == [
-            Summary(session="a", tenant="T", created=1000.0, touched=1002.0, events=3),
-            Summary(session="b", tenant="B", created=1001.0, touched=1001.0, events=1),
+            SessionSummary(session="a", tenant="T", created=1000.0, touched=1002.0, events=3),
+            SessionSummary(session="b", tenant="B", created=1001.0, touched=1001.0, events=1),
         ]
         assert [s.session for s in await store.sessions(tenant="B")] == ["b"]
         assert await store.sessions(tenant="nobody") == []
@@ -375,8 +403,8 @@ class Retaining(StoreContract):
         assert await store.sessions(limit=0) == []
 
     async def test_a_hit_touches_its_session(self, store, clock):
-        await store.append(turn("a", "t1", names=[A]))
-        await store.append(turn("b", "t2", names=[B]))
+        await store.append(turn("a", "t1", keys=[A]))
+        await store.append(turn("b", "t2", keys=[B]))
         clock.now += 5
         await store.find("T", [A])
         assert [(s.session, s.touched) for s in await store.sessions()] == [
@@ -390,8 +418,8 @@ class Retaining(StoreContract):
         assert len(await store.sessions()) == 1
 
     async def test_purge_takes_everything_of_a_session(self, store):
-        await store.append(turn("s", "t1", '"a"', names=[A]))
-        await store.append(turn("z", "t2", '"b"', names=[A, B]))
+        await store.append(turn("s", "t1", '"a"', keys=[A]))
+        await store.append(turn("z", "t2", '"b"', keys=[A, B]))
         assert await store.purge(session="s") == 1
         assert await store.purge(session="s") == 0
         assert await store.read("s") == []
@@ -419,19 +447,63 @@ class Retaining(StoreContract):
         assert [s.session for s in await store.sessions()] == ["thoughtline:learned"]
         assert await store.purge(session="thoughtline:learned") == 1
 
+    async def test_what_is_expired_is_not_found_before_the_sweep(self, store, clock):
+        store.retention = 100.0
+        await store.append(turn("idle", "t1", '"a"', keys=[A]))
+        await store.append(turn("used", "t2", '"b"', keys=[B]))
+        await store.append(replace(turn("own", "t3", '"c"', keys=[A, B]), kept=True))
+        clock.now += 90
+        assert len((await store.find("T", [B]))[B]) == 2
+        clock.now += 20
+        found = await store.find("T", [A, B])
+        assert [[entry.session for entry in found[key]] for key in (A, B)] == [
+            ["own"],
+            ["own", "used"],
+        ]
+        assert await store.purge(untouched_since=clock.now - 100) == 1  # it was not used by that
+        store.retention = 0.0
+
+    async def test_thoughts_that_are_never_put_back_are_not_listed(self, store):
+        for outcome in Outcome:
+            batch = turn("s", f"t-{outcome}", '"hm"', keys=[A])
+            entry = replace(batch.index[0], outcome=outcome)
+            await store.append(replace(batch, index=(entry,)))
+        assert [entry.turn for entry in await store.entries()] == ["t-completed"]
+        assert (await store.stats()).entries == 1
+        assert len((await store.find("T", [A]))[A]) == len(Outcome)  # they are there, as proof
+
     async def test_a_session_in_use_does_not_expire(self, store, clock):
-        await store.append(turn("hit", "t1", names=[A]))
-        await store.append(turn("idle", "t2", names=[B]))
+        await store.append(turn("hit", "t1", keys=[A]))
+        await store.append(turn("idle", "t2", keys=[B]))
         clock.now += 100
         await store.find("T", [A])
         assert await store.purge(untouched_since=1050.0) == 1
         assert [s.session for s in await store.sessions()] == ["hit"]
 
+    async def test_a_session_that_a_person_made_does_not_expire(self, store, clock):
+        await store.append(notes("captured"))
+        await store.append(notes("own", kept=True))
+        await store.append(notes("own"))  # a gateway goes on in it
+        clock.now += 100
+        assert await store.purge(untouched_since=clock.now) == 1
+        assert [s.session for s in await store.sessions()] == ["own"]
+        assert await store.purge(session="own") == 1
+
+    async def test_a_long_session_is_purged(self, store):
+        await store.append(notes("s", 3_000))
+        await store.append(turn("s", "t1", '"x"', keys=[A]))
+        await store.append(notes("z", 2))
+        seen = []
+        assert await store.purge(tenant="T", progress=lambda *of: seen.append(of)) == 2
+        assert seen[-1][0] == seen[-1][1] > 0
+        assert await store.stats() == StoreStats()
+        assert await store.find("T", [A]) == {}
+
     async def test_many_sessions_are_purged(self, store):
         for n in range(70):
-            await store.append(turn(f"s{n}", f"t{n}", '"x"', names=[A, n.to_bytes(16, "big")]))
+            await store.append(turn(f"s{n}", f"t{n}", '"x"', keys=[A, n.to_bytes(16, "big")]))
         assert await store.purge(tenant="T") == 70
-        assert await store.stats() == Stats()
+        assert await store.stats() == StoreStats()
         assert await store.find("T", [A]) == {}
 
     async def test_what_a_fork_goes_on_from_stays(self, store):
@@ -451,7 +523,7 @@ class Retaining(StoreContract):
         assert await store.purge(tenant="T") == 4
 
     async def test_a_refusal_goes_with_its_session(self, store):
-        await store.append(turn("s", "t1", '"a"', names=[A]))
+        await store.append(turn("s", "t1", '"a"', keys=[A]))
         await store.append(refusal("z", "t1"))
         await store.purge(session="z")
         assert (await store.find("T", [A]))[A][0].quarantined == frozenset()
@@ -459,37 +531,54 @@ class Retaining(StoreContract):
 
 class Counting(StoreContract):
     async def test_an_empty_store(self, store):
-        assert await store.stats() == Stats()
+        assert await store.stats() == StoreStats()
 
     async def test_what_is_held(self, store):
         await store.append(turn("s", "t1", '"one"', '"two"', at=3.0, calls=("a", "b"), chars=6))
         await store.append(turn("s", "t2", '"3"', at=2.0, chars=1))
         await store.append(turn("z", "t3", tenant="B", at=9.0))
-        assert await store.stats() == Stats(
+        assert await store.stats() == StoreStats(
             sessions=2,
             events=9,
             turns=3,
             oldest=2.0,
             newest=9.0,
-            entries=3,
-            chars=13,
+            entries=2,  # a thought before two calls is one thought
+            chars=7,
             oldest_entry=2.0,
             newest_entry=3.0,
-            by_provider={"deepseek": Tally(entries=3, chars=13)},
-            by_model={"v4": Tally(entries=3, chars=13)},
+            by_provider={"deepseek": EntryCount(entries=2, chars=7)},
+            by_model={"v4": EntryCount(entries=2, chars=7)},
         )
-        assert (await store.stats(tenant="T")).entries == 3
+        assert (await store.stats(sessions=False)).entries == 2
+        assert (await store.stats(tenant="T")).entries == 2
         assert (await store.stats(tenant="B")).entries == 0
         assert (await store.stats(tenant="B")).turns == 1
-        assert await store.stats(tenant="nobody") == Stats()
+        assert await store.stats(tenant="nobody") == StoreStats()
 
 
 def elsewhere(provider, model):
     return {"origin": replace(ORIGIN, provider=provider, model=model)}
 
 
-async def ids(store, which=EVERYTHING, **page):
+async def ids(store, which=ALL_ENTRIES, **page):
     return [(e.turn, e.call) for e in await store.entries(which, **page)]
+
+
+def decided(session, id, at):
+    """A batch that is one turn, which two thoughts went back with, and its tokens."""
+    restored = [ReplayDecision(turn=n, action=Action.RESTORED) for n in range(2)]
+    bodies = (
+        TurnStarted(target=ORIGIN, replay=tuple(restored)),
+        TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=9, cached=4)),
+    )
+    return replace(
+        turn(session, id),
+        drafts=(
+            draft(bodies[0], id=id, parent="", at=at),
+            draft(bodies[1], id=f"{id}.end", parent=id, at=at),
+        ),
+    )
 
 
 class Listing(StoreContract):
@@ -507,17 +596,23 @@ class Listing(StoreContract):
             ("calls", "c2"),
             ("plain", ""),
         ]
-        assert entries[-1] == Entry(
+        assert entries[-1] == ThoughtEntry(
             position=entries[-1].position,
             tenant="T",
             session="s",
             turn="plain",
             provider="deepseek",
+            endpoint="https://api.test",
             model="v4",
             chars=2,
             at=2.5,
             touched=1003.0,
         )
+
+    async def test_an_entry_says_whether_its_session_is_kept(self, store):
+        await store.append(turn("s", "t1", '"a"'))
+        await store.append(replace(turn("own", "t2", '"b"'), kept=True))
+        assert [(e.turn, e.kept) for e in await store.entries()] == [("t2", True), ("t1", False)]
 
     async def test_thoughts_come_when_asked_for(self, store):
         await store.append(turn("s", "t1", '"one"', '"two"', calls=("c1", "c2")))
@@ -533,25 +628,53 @@ class Listing(StoreContract):
         await store.append(turn("s", "t1", '"a"', calls=("x", "y")))
         await store.append(turn("s", "t2", '"b"', calls=("x",), **elsewhere("kimi", "k3")))
         await store.append(turn("z", "t3", '"c"', tenant="B", **elsewhere("kimi", "k2")))
-        assert await ids(store, Filter(provider="deepseek")) == [("t1", "x"), ("t1", "y")]
-        assert await ids(store, Filter(provider="kimi")) == [("t3", ""), ("t2", "x")]
-        assert await ids(store, Filter(model="k2")) == [("t3", "")]
-        assert await ids(store, Filter(call="x")) == [("t2", "x"), ("t1", "x")]
-        assert await ids(store, Filter(call="x", provider="kimi")) == [("t2", "x")]
-        assert await ids(store, Filter(tenant="B")) == [("t3", "")]
+        assert await ids(store, EntryFilter(provider="deepseek")) == [("t1", "x"), ("t1", "y")]
+        assert await ids(store, EntryFilter(provider="kimi")) == [("t3", ""), ("t2", "x")]
+        assert await ids(store, EntryFilter(model="k2")) == [("t3", "")]
+        assert await ids(store, EntryFilter(call="x")) == [("t2", "x"), ("t1", "x")]
+        assert await ids(store, EntryFilter(call="x", provider="kimi")) == [("t2", "x")]
+        assert await ids(store, EntryFilter(tenant="B")) == [("t3", "")]
+        assert await ids(store, EntryFilter(session="s")) == [("t2", "x"), ("t1", "x"), ("t1", "y")]
+        assert await ids(store, EntryFilter(session="s", turn="t2")) == [("t2", "x")]
+        assert await ids(store, EntryFilter(session="z", turn="t2")) == []
+        assert await ids(store, EntryFilter(turn="t2")) == [("t2", "x")]
         for nobody in (
-            Filter(provider="no"),
-            Filter(model="%"),
-            Filter(tenant=""),
-            Filter(call=""),
+            EntryFilter(provider="no"),
+            EntryFilter(model="%"),
+            EntryFilter(tenant=""),
+            EntryFilter(call=""),
         ):
             assert await ids(store, nobody) == []
 
     async def test_the_model_is_the_one_that_was_asked_for(self, store):
         origin = replace(ORIGIN, model="v4-2026", asked="v4")
         await store.append(turn("s", "t1", '"a"', origin=origin))
-        assert await ids(store, Filter(model="v4")) == [("t1", "")]
+        assert await ids(store, EntryFilter(model="v4")) == [("t1", "")]
         assert set((await store.stats()).by_model) == {"v4"}
+
+    async def test_a_provider_is_also_known_by_its_endpoints(self, store):
+        nebius = replace(ORIGIN, provider="generic", endpoint="https://api.nebius.test")
+        await store.append(turn("s", "t1", '"a"', origin=nebius))
+        await store.append(turn("s", "t2", '"b"'))
+        await store.append(turn("s", "t3", '"c"', **elsewhere("nebius", "v4")))
+        named = EntryFilter(provider="nebius", endpoints=("https://api.nebius.test",))
+        for _ in range(2):
+            assert await ids(store, named) == [("t3", ""), ("t1", "")]
+            await store.summarise()
+
+    async def test_an_empty_thought_is_not_listed(self, store):
+        await store.append(turn("s", "t1", '""', keys=[A], chars=0))
+        assert await store.entries() == []
+        assert (await store.stats()).entries == 0
+        [found] = (await store.find("T", [A]))[A]
+        assert [t.raw for t in found.thoughts] == ['""']
+
+    async def test_who_has_a_call(self, store):
+        await store.append(turn("s", "t1", '"a"', calls=("x", "y")))
+        await store.append(turn("z", "t2", '"b"', calls=("x",), tenant="B"))
+        assert dict(await store.count_calls("x")) == {"T": 1, "B": 1}
+        assert dict(await store.count_calls("y")) == {"T": 1}
+        assert dict(await store.count_calls("nobody")) == {}
 
     async def test_pages(self, store):
         for n in range(5):
@@ -565,15 +688,17 @@ class Listing(StoreContract):
                 seen += [(e.turn, e.call) for e in page]
                 after = page[-1].position
             assert seen == everything
+        await store.summarise()
+        assert await ids(store) == everything
         assert await ids(store, offset=3, limit=2) == everything[3:5]
         assert await ids(store, offset=99) == []
         assert await ids(store, limit=0) == []
 
     async def test_a_turn_that_is_filed_again_is_listed_once(self, store):
-        await store.append(turn("s", "t1", '"a"', names=[A]))
+        await store.append(turn("s", "t1", '"a"', keys=[A]))
         await store.append(turn("s", "t2", '"b"'))
-        again = Memory(session="s", turn="t1", outline="tx", names=(A,))
-        await store.append(Batch(session="s", tenant="T", drafts=(), memories=(again,)))
+        again = IndexEntry(session="s", turn="t1", shape="tx", chars=3, keys=(A,))
+        await store.append(Batch(session="s", tenant="T", drafts=(), index=(again,)))
         assert await ids(store) == [("t1", ""), ("t2", "")]
 
     async def test_purged_sessions_are_not_listed(self, store):
@@ -583,16 +708,99 @@ class Listing(StoreContract):
         assert await ids(store) == [("t2", "")]
 
 
+async def sent_back(store, key, tenant="T"):
+    """What could be sent back of the thoughts under a key: turn → raw values."""
+    return {
+        entry.turn: [thought.raw for thought in entry.thoughts if not thought.forgotten]
+        for entry in (await store.find(tenant, [key])).get(key, ())
+    }
+
+
 class Forgetting(StoreContract):
-    async def test_what_is_forgotten_is_not_found_nor_read(self, store):
+    async def test_the_index_forgets_and_the_log_does_not(self, store):
+        await store.append(turn("s", "t1", '"one"', '"two"', keys=[A]))
+        await store.append(turn("s", "t2", '"three"', keys=[B]))
+        before = await store.read("s")
+        assert await store.forget(EntryFilter(provider="deepseek", model="v4", tenant="T")) == 2
+        assert await store.entries() == []
+        assert (await store.stats()).entries == 0
+        assert await store.read("s") == before
+
+    async def test_a_forgotten_turn_is_known_and_its_thoughts_do_not_go_back(self, store):
+        """Else an equal turn of another conversation could be taken for it."""
+        await store.append(turn("s", "t1", '"one"', keys=[A]))
+        await store.forget(ALL_ENTRIES)
+        await store.append(turn("z", "t2", '"other"', keys=[A]))
+        assert await sent_back(store, A) == {"t1": [], "t2": ['"other"']}
+        [old] = [e for e in (await store.find("T", [A]))[A] if e.turn == "t1"]
+        assert [t.raw for t in old.thoughts] == ["null"]
+
+    async def test_one_of_two_parallel_calls(self, store):
+        for summarised in (False, True):
+            await store.append(turn("s", "t1", '"a"', keys=[A], calls=("x", "y")))
+            if summarised:
+                await store.summarise()
+            assert await store.forget(EntryFilter(call="y")) == 1
+            assert await ids(store) == [("t1", "x")]
+            assert (await store.stats()).chars == 3
+            assert await sent_back(store, A) == {"t1": ['"a"']}
+            assert await store.forget(EntryFilter(call="y")) == 0
+            assert await store.forget(EntryFilter(call="x")) == 1
+            assert await sent_back(store, A) == {"t1": []}
+            assert (await store.stats()).entries == 0
+            await store.purge(session="s")
+
+    async def test_only_what_is_meant(self, store):
+        await store.append(turn("s", "t1", '"a"', keys=[A], calls=("x", "y")))
+        await store.append(turn("s", "t2", '"b"', keys=[B], **elsewhere("kimi", "k3")))
+        await store.append(turn("z", "t3", '"c"', keys=[A], tenant="B", calls=("x",)))
+        assert await store.forget(EntryFilter(provider="nobody")) == 0
+        assert await store.forget(EntryFilter(call="x", tenant="T")) == 1
+        assert await ids(store) == [("t3", "x"), ("t2", ""), ("t1", "y")]
+        assert await store.forget(EntryFilter(model="k3")) == 1
+        assert await store.forget(EntryFilter(session="s", turn="t1")) == 1
+        assert await store.forget(EntryFilter(tenant="B")) == 1
+        assert await sent_back(store, A, "B") == {"t3": []}
+        assert (await store.stats()).entries == 0
+
+    async def test_everything(self, store):
+        for n in range(150):
+            await store.append(turn(f"s{n % 7}", f"t{n}", '"x"', keys=[n.to_bytes(16, "big"), A]))
+        await store.summarise()
+        seen = []
+        assert await store.forget(ALL_ENTRIES, progress=lambda *of: seen.append(of)) == 150
+        assert seen[-1] == (150, 150)
+        assert await store.forget(ALL_ENTRIES) == 0
+        assert not any((await sent_back(store, A)).values())
+        stats = await store.stats()
+        assert (stats.entries, stats.chars, stats.by_provider, stats.sessions) == (0, 0, {}, 7)
+
+    async def test_turns_without_thoughts_stay_known(self, store):
+        await store.append(turn("s", "t1", keys=[A]))
+        assert await store.forget(ALL_ENTRIES) == 0
+        assert set(await store.find("T", [A])) == {A}
+
+    async def test_what_is_being_written_is_forgotten_too(self, store):
+        writing = [
+            asyncio.create_task(store.append(turn("s", f"t{n}", '"x"', keys=[A]))) for n in range(9)
+        ]
+        await asyncio.sleep(0)
+        forgotten = await store.forget(ALL_ENTRIES)
+        await asyncio.gather(*writing)
+        assert forgotten == 9
+        assert not any((await sent_back(store, A)).values())
+
+
+class Erasing(StoreContract):
+    async def test_what_is_erased_is_not_sent_nor_read(self, store):
         timing = Timing(opened=5, closed=9)
         made = thought('"secret"', text="secret", id="rs_1", seals=("ab" * 16,), timing=timing)
         events = (draft(Reasoning(thought=made), id="e", parent="t1", at=1.0),)
-        await store.append(turn("s", "t1", '"secret"', names=[A], drafts=events))
-        await store.append(turn("s", "t2", '"kept"', names=[B]))
+        await store.append(turn("s", "t1", '"secret"', keys=[A], drafts=events))
+        await store.append(turn("s", "t2", '"kept"', keys=[B]))
         before = await store.read("s")
-        assert await store.forget(Filter(provider="deepseek", model="v4", tenant="T")) == 2
-        assert await store.find("T", [A, B]) == {}
+        assert await store.erase(EntryFilter(provider="deepseek", model="v4", tenant="T")) == 3
+        assert await sent_back(store, A) == {"t1": []}
         assert await store.entries() == []
         after = await store.read("s")
         assert [(e.seq, e.id, e.type, e.at) for e in after] == [
@@ -605,57 +813,168 @@ class Forgetting(StoreContract):
         assert left[1].timing == timing
 
     async def test_the_log_still_folds(self, store):
-        await store.append(turn("s", "t1", '"secret"', names=[A]))
-        await store.forget(EVERYTHING)
-        await store.append(turn("s", "t2", '"new"', names=[A]))
+        await store.append(turn("s", "t1", '"secret"', keys=[A]))
+        await store.erase(ALL_ENTRIES)
+        await store.append(turn("s", "t2", '"new"', keys=[A]))
         session = Session("s").extend(await store.read("s"))
         assert [[t.raw for t in turn.thoughts] for turn in session.turns] == [["null"], ['"new"']]
-        assert [m.turn for m in (await store.find("T", [A]))[A]] == ["t2"]
+        assert await sent_back(store, A) == {"t1": [], "t2": ['"new"']}
+
+    async def test_what_the_index_forgot_or_never_knew_is_erased_as_well(self, store):
+        await store.append(turn("s", "t1", '"secret one"', keys=[A]))
+        await store.forget(ALL_ENTRIES)
+        await store.append(replace(turn("s", "t2", '"secret two"'), index=()))
+        await store.append(turn("z", "t3", '"other"', tenant="B"))
+        assert await store.erase(EntryFilter(provider="deepseek", tenant="T")) == 2
+        assert await store.erase(EntryFilter(tenant="T")) == 0
+        assert not [e for e in await store.read("s") if "secret" in e.data]
+        assert [e for e in await store.read("z") if "other" in e.data]
 
     async def test_only_what_is_meant(self, store):
-        await store.append(turn("s", "t1", '"a"', names=[A], calls=("x", "y")))
-        await store.append(turn("s", "t2", '"b"', names=[B], **elsewhere("kimi", "k3")))
-        await store.append(turn("z", "t3", '"c"', names=[A], tenant="B", calls=("z",)))
-        assert await store.forget(Filter(provider="nobody")) == 0
-        assert await store.forget(Filter(call="y")) == 2  # a turn is forgotten with all its calls
-        assert await ids(store) == [("t3", "z"), ("t2", "")]
-        assert await store.forget(Filter(model="k3")) == 1
-        assert await store.forget(Filter(tenant="B")) == 1
-        assert await store.find("B", [A]) == {}
-        assert (await store.stats()).entries == 0
+        await store.append(turn("s", "t1", '"a"', calls=("x", "y")))
+        await store.append(turn("z", "t2", '"b"'))
+        assert await store.erase(EntryFilter(provider="nobody")) == 0
+        assert await store.erase(EntryFilter(session="z")) == 1
+        assert await ids(store) == [("t1", "x"), ("t1", "y")]
+        assert await store.erase(EntryFilter(call="y")) == 1
+        assert await ids(store) == []
 
     async def test_everything(self, store):
-        for n in range(150):
-            await store.append(turn(f"s{n % 7}", f"t{n}", '"x"', names=[n.to_bytes(16, "big"), A]))
-        assert await store.forget(EVERYTHING) == 150
-        assert await store.forget(EVERYTHING) == 0
-        assert await store.find("T", [A]) == {}
-        stats = await store.stats()
-        assert (stats.entries, stats.chars, stats.by_provider, stats.sessions) == (0, 0, {}, 7)
-
-    async def test_turns_without_thoughts_stay_known(self, store):
-        await store.append(turn("s", "t1", names=[A]))
-        assert await store.forget(EVERYTHING) == 0
-        assert set(await store.find("T", [A])) == {A}
+        for n in range(250):
+            await store.append(turn(f"s{n % 7}", f"t{n}", '"x"'))
+        seen = []
+        assert await store.erase(ALL_ENTRIES, progress=lambda *of: seen.append(of)) == 250
+        assert seen[-1][0] == seen[-1][1]
+        assert await store.erase(ALL_ENTRIES) == 0
 
     async def test_thoughts_that_cannot_be_read_are_blanked_too(self, store):
         newer = plain(type="reasoning", parent="t1", version=99, data='{"thought": "secret"}')
-        await store.append(turn("s", "t1", '"a"', names=[A], drafts=(newer,)))
-        assert await store.forget(EVERYTHING) == 1
+        await store.append(turn("s", "t1", '"a"', keys=[A], drafts=(newer,)))
+        assert await store.erase(ALL_ENTRIES) == 2
         last = (await store.read("s"))[-1]
         assert "secret" not in last.data
         assert last.body().thought.carrier is Carrier.REASONING_CONTENT
 
-    async def test_what_is_being_written_is_forgotten_too(self, store):
-        writing = [
-            asyncio.create_task(store.append(turn("s", f"t{n}", '"x"', names=[A])))
-            for n in range(9)
-        ]
-        await asyncio.sleep(0)
-        forgotten = await store.forget(EVERYTHING)
-        await asyncio.gather(*writing)
-        assert forgotten == 9
+
+class CountingTurns(StoreContract):
+    """What became of thoughts, per interval."""
+
+    async def counts(self, store, seconds=FINE, since=0.0):
+        page = await store.turn_counts(seconds=seconds, since=since)
+        assert page.complete
+        return {(c.at, c.provider, c.model): dict(c.counts) for c in page.counts}
+
+    async def test_nothing(self, store):
+        assert await self.counts(store) == {}
+
+    async def test_turns_and_decisions_of_each_interval(self, store, clock):
+        clock.now = 1_000_000.0
+        await store.append(decided("s", "t1", at=999_600.0))
+        for _ in range(2):
+            assert await self.counts(store) == {
+                (999_600.0, "deepseek", "v4"): {
+                    "turns": 1,
+                    "restored": 2,
+                    "input_tokens": 9,
+                    "cached_tokens": 4,
+                }
+            }
+            await store.summarise()
+        await store.append(decided("s", "t2", at=999_899.0))
+        await store.append(decided("z", "t3", at=999_900.0))
+        for _ in range(2):
+            found = await self.counts(store)
+            assert {at: counts["turns"] for (at, *_), counts in found.items()} == {
+                999_600.0: 2,
+                999_900.0: 1,
+            }
+            assert len(await self.counts(store, since=999_900.0)) == 1
+            [(_, coarse)] = (await self.counts(store, COARSE)).items()
+            assert coarse["turns"] == 3
+            await store.summarise()
+
+    async def test_a_turn_that_ends_later_counts_for_its_own_model(self, store, clock):
+        clock.now = 1_000_000.0
+        whole = decided("s", "t1", at=999_600.0)
+        await store.append(replace(whole, drafts=whole.drafts[:1], index=()))
+        await store.summarise()
+        await store.append(replace(whole, drafts=whole.drafts[1:]))
+        for _ in range(2):
+            [(key, counts)] = (await self.counts(store)).items()
+            assert key == (999_600.0, "deepseek", "v4")
+            assert (counts["turns"], counts["input_tokens"]) == (1, 9)
+            await store.summarise()
+
+    async def test_deleting_does_not_change_what_happened(self, store, clock):
+        clock.now = 1_000_000.0
+        await store.append(decided("s", "t1", at=999_600.0))
+        await store.summarise()
+        before = await self.counts(store)
+        await store.purge(session="s")
+        assert await self.counts(store) == before
+
+
+class Indexing(StoreContract):
+    async def test_the_index_of_a_session(self, store):
+        first = turn("s", "t1", '"a"', '"b"', keys=[A, B])
+        await store.append(first)
+        await store.append(turn("z", "t2", '"c"', keys=[A]))
+        await store.append(turn("s", "t3", keys=[C]))
+        await store.append(refusal("s", "t1", 1))
+        filed = await store.index("s")
+        assert [one.entry.turn for one in filed] == ["t1", "t3"]
+        assert filed[0].entry == replace(first.index[0], quarantined=frozenset({1}))
+        assert [one.unfiled for one in filed] == [frozenset(), frozenset()]
+        assert await store.index("nobody") == []
+
+    async def test_entries_are_replaced_and_removed(self, store):
+        await store.append(turn("s", "t1", '"a"', keys=[A]))
+        await store.append(turn("s", "t2", '"b"', keys=[A]))
+        await store.append(turn("z", "t3", '"c"', keys=[A], tenant="B"))
+        [filed, _] = await store.index("s")
+        again = replace(filed.entry, keys=(B,), hints=("h",))
+        await store.reindex("s", [again], remove=["t2"])
+        found = await store.find("T", [A, B])
+        assert {key: [e.turn for e in entries] for key, entries in found.items()} == {B: ["t1"]}
+        assert found[B][0].hints == ("h",)
+        assert [t.raw for t in found[B][0].thoughts] == ['"a"']
+        assert [e.turn for e in (await store.find("B", [A]))[A]] == ["t3"]
+        assert (await store.stats()).entries == 2
+
+    async def test_a_session_without_an_index_gets_one(self, store):
+        whole = turn("s", "t1", '"a"', keys=[A])
+        await store.append(replace(whole, index=()))
         assert await store.find("T", [A]) == {}
+        await store.reindex("s", whole.index)
+        assert [e.turn for e in (await store.find("T", [A]))[A]] == ["t1"]
+
+    async def test_many_entries(self, store):
+        batches = [turn("s", f"t{n}", '"a"', keys=[n.to_bytes(16, "big")]) for n in range(150)]
+        for batch in batches:
+            await store.append(replace(batch, index=()))
+        await store.reindex("s", [batch.index[0] for batch in batches])
+        await store.reindex("s", [batch.index[0] for batch in batches])  # again: the same
+        assert [one.entry.turn for one in await store.index("s")] == [f"t{n}" for n in range(150)]
+        assert (await store.stats()).entries == 150
+
+    async def test_retention_is_not_extended(self, store, clock):
+        await store.append(turn("s", "t1", '"a"', keys=[A]))
+        [before] = await store.sessions()
+        clock.now += 10
+        [filed] = await store.index("s")
+        await store.reindex("s", [filed.entry])
+        assert await store.sessions() == [before]
+
+    async def test_a_session_that_is_gone_stays_gone(self, store):
+        whole = turn("s", "t1", '"a"', keys=[A])
+        await store.reindex("s", whole.index, remove=["t0"])
+        assert await store.sessions() == []
+        assert await store.find("T", [A]) == {}
+
+    async def test_nothing_to_prune(self, store):
+        await store.append(turn("s", "t1", '"a"', keys=[A]))
+        assert await store.prune_index() == 0
+        assert await store.prune_index(dry_run=True) == 0
 
 
 class Watching(StoreContract):
@@ -734,7 +1053,9 @@ class Closing(StoreContract):
             store.stats(),
             store.purge(session="s"),
             store.entries(),
-            store.forget(EVERYTHING),
+            store.forget(ALL_ENTRIES),
+            store.erase(ALL_ENTRIES),
+            store.turn_counts(seconds=FINE, since=0.0),
             anext(store.watch("s")),
             anext(store.watch()),
         ):
@@ -752,7 +1073,7 @@ class Keeping(StoreContract):
     """For stores whose data outlives them."""
 
     async def test_everything_is_there_after_reopening(self, store, tmp_path, clock):
-        await store.append(turn("s", "t1", '"one"', names=[A]))
+        await store.append(turn("s", "t1", '"one"', keys=[A]))
         await store.append(refusal("s", "t1", 0))
         clock.now += 7
         found = await store.find("T", [A])
@@ -769,7 +1090,7 @@ class Keeping(StoreContract):
             await again.close()
 
     async def test_a_hit_is_kept_when_the_store_is_closed_at_once(self, store, tmp_path, clock):
-        await store.append(turn("s", "t1", names=[A]))
+        await store.append(turn("s", "t1", keys=[A]))
         clock.now += 7
         await store.find("T", [A])
         await store.close()
@@ -803,6 +1124,9 @@ class Contract(
     Counting,
     Listing,
     Forgetting,
+    Erasing,
+    CountingTurns,
+    Indexing,
     Seeking,
     Watching,
     Closing,

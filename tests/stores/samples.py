@@ -1,9 +1,9 @@
-"""Small values for tests of stores: a clock that stands still, drafts, turns, memories."""
+"""Small values for tests of stores: a clock that stands still, drafts, turns, index entries."""
 
 import asyncio
 from contextlib import asynccontextmanager
 
-from thoughtline.events import (
+from thoughtline.log.events import (
     Draft,
     Outcome,
     Quarantined,
@@ -13,8 +13,8 @@ from thoughtline.events import (
     TurnStarted,
     draft,
 )
-from thoughtline.memories import Memory
-from thoughtline.parts import Carrier, Origin, Thought
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import Carrier, Origin, Thought
 from thoughtline.stores.base import Batch
 
 ORIGIN = Origin(dialect="chat", provider="deepseek", endpoint="https://api.test", model="v4")
@@ -61,8 +61,8 @@ def notes(session, count=1, *, tenant="T", **fields):
     return Batch(session=session, tenant=tenant, drafts=drafts, **fields)
 
 
-def turn(session, id, *raws, tenant="T", names=(), at=1.5, drafts=(), **fields):
-    """A batch that is one whole turn with these thoughts, filed under these names."""
+def turn(session, id, *raws, tenant="T", keys=(), at=1.5, drafts=(), **fields):
+    """A batch that is one whole turn with these thoughts, filed under these keys."""
     thoughts = tuple(thought(raw) for raw in raws)
     bodies = [Reasoning(thought=t) for t in thoughts]
     events = [
@@ -76,12 +76,20 @@ def turn(session, id, *raws, tenant="T", names=(), at=1.5, drafts=(), **fields):
         "turn": id,
         "origin": ORIGIN,
         "at": at,
-        "outline": "t" * len(raws) + "x",
+        "shape": "t" * len(raws) + "x",
         "thoughts": thoughts,
-        "names": tuple(names),
+        "chars": sum(len(raw) for raw in raws),
+        "keys": tuple(keys),
     }
-    memory = Memory(**given | fields)
-    return Batch(session=session, tenant=tenant, drafts=tuple(events), memories=(memory,))
+    indexed = IndexEntry(**given | fields)
+    return Batch(session=session, tenant=tenant, drafts=tuple(events), index=(indexed,))
+
+
+def after(session, id, parent, *, tenant="T"):
+    """A batch that starts a turn which continues another one."""
+    drafts = (draft(TurnStarted(target=ORIGIN), id=id, parent=parent, at=2.0),)
+    indexed = IndexEntry(session=session, turn=id, parent=parent)
+    return Batch(session=session, tenant=tenant, drafts=drafts, index=(indexed,))
 
 
 def refusal(session, turn, *positions, tenant="T"):

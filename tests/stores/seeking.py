@@ -3,7 +3,7 @@
 import pytest
 
 from stores.samples import fork, notes, thought, turn
-from thoughtline.events import (
+from thoughtline.log.events import (
     AssistantMessage,
     Outcome,
     Reasoning,
@@ -14,9 +14,9 @@ from thoughtline.events import (
     UserMessage,
     draft,
 )
-from thoughtline.parts import Call, Origin, Result, Text
-from thoughtline.stores import seeking
-from thoughtline.stores.base import Batch, Query
+from thoughtline.log.parts import Call, Origin, Result, Text
+from thoughtline.stores import search as seeking
+from thoughtline.stores.base import Batch, SessionQuery
 
 
 def talk(session, *bodies, tenant="T", provider="deepseek", model="v4", ended="completed", **more):
@@ -37,7 +37,7 @@ async def found(store, **which):
     """Ids of the sessions that match, page by page."""
     ids, after = [], None
     for _ in range(1000):
-        listing = await store.search(Query(**which), limit=2, after=after)
+        listing = await store.search(SessionQuery(**which), limit=2, after=after)
         assert len(listing.sessions) <= 2
         ids += [summary.session for summary in listing.sessions]
         after = listing.after
@@ -130,11 +130,11 @@ class Seeking:
         assert await found(store, text=key) == []
 
     async def test_a_long_search_goes_on(self, store, monkeypatch):
-        monkeypatch.setattr(seeking, "SCAN", 3)
+        monkeypatch.setattr(seeking, "MAX_SCANNED", 3)
         await store.append(talk("needle", "needle"))
         for n in range(12):
             await store.append(talk(f"s{n:02}", "hay"))
-        first = await store.search(Query(text="needle"), limit=1)
+        first = await store.search(SessionQuery(text="needle"), limit=1)
         assert first.sessions == [] or first.sessions[0].session == "needle"
         assert await found(store, text="needle") == ["needle"]
 

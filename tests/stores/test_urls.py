@@ -4,9 +4,9 @@ import pytest
 
 from stores.samples import notes
 from thoughtline.errors import StoreError
+from thoughtline.stores import open_store
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
-from thoughtline.stores.urls import open_store
 
 
 def test_memory():

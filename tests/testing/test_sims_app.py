@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from sim_client import TOOLS, Talk, audit, counts, message_of
+from support.clients import TOOLS, ChatClient, audit, counts, message_of
 from thoughtline.testing import Pace, Reply, Request, serving, simulator
 from thoughtline.testing.sims.chat import ROWS, ChatSimulator
 
@@ -22,7 +22,7 @@ class Wire:
     """One HTTP request, read as slowly as a test likes."""
 
     def __init__(self, port, method, path, body=None, **headers):
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         head = {k.replace("_", "-"): v for k, v in headers.items()}
         raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         self.connection.request(method, path, raw, {"authorization": "Bearer k", **head})
@@ -37,7 +37,7 @@ class Wire:
 
 
 class Remote:
-    """What `Talk` needs of a simulator, over a socket."""
+    """What `ChatClient` needs of a simulator, over a socket."""
 
     def __init__(self, sims, name):
         self.port, self.name, self.sim = sims.port, name, sims[name]
@@ -58,7 +58,7 @@ def sims():
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("name", sorted(set(ROWS) - {"deepseek-r1"}))
 def test_every_provider_answers_on_its_own_path(sims, name, stream):
-    talk = Talk(Remote(sims, name), stream=stream, say=f"go {stream}")
+    talk = ChatClient(Remote(sims, name), stream=stream, opening=f"go {stream}")
     reply = talk.run(3)
     assert reply.status == 200
     assert audit(reply)["exact"] > 0
@@ -95,7 +95,7 @@ def test_the_pace_changes_no_byte(split):
     body = {**BODY, "model": "kimi-k2.6", "stream": True}
     with serving(sim, pace=Pace(0.00001 if split is None else 0, split)) as one:
         got = Wire(one.port, "POST", "/kimi/v1/chat/completions", body).reply()
-    want = Talk(twin, stream=True).ask()
+    want = ChatClient(twin, stream=True, opening="go", key="k").ask()
     assert got.body == want.body
     assert message_of(got) == message_of(want)
 
@@ -129,7 +129,7 @@ def test_a_stalled_stream_stalls_until_the_server_closes():
         reader = threading.Thread(target=lambda: rest.append(_drain(wire)), daemon=True)
         reader.start()
         assert not rest
-    reader.join(timeout=10)
+    reader.join(timeout=60)
     assert rest
     assert b"[DONE]" not in rest[0]
     wire.connection.close()
@@ -189,12 +189,12 @@ def test_frames_go_both_ways(socket_url):
     with connect(f"{socket_url}/sockets/v1/socket") as ws:
         for text in ("a", "é😀"):
             ws.send(text)
-            assert [ws.recv(timeout=10), ws.recv(timeout=10)] == [text, text.upper()]
+            assert [ws.recv(timeout=60), ws.recv(timeout=60)] == [text, text.upper()]
         ws.send("bye")
-        assert ws.recv(timeout=10) == "bye"
-        assert ws.recv(timeout=10) == "BYE"
+        assert ws.recv(timeout=60) == "bye"
+        assert ws.recv(timeout=60) == "BYE"
         with pytest.raises(ConnectionClosed) as closed:
-            ws.recv(timeout=10)
+            ws.recv(timeout=60)
     assert closed.value.rcvd.code == 4000
 
 
@@ -202,7 +202,7 @@ def test_binary_frames_are_refused(socket_url):
     with connect(f"{socket_url}/sockets/v1/socket") as ws:
         ws.send(b"a")
         with pytest.raises(ConnectionClosed) as closed:
-            ws.recv(timeout=10)
+            ws.recv(timeout=60)
     assert closed.value.rcvd.code == 1003
 
 

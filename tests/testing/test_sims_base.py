@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim_client import Talk, audit, counts, events, post
+from support.clients import ChatClient, audit, chat_events, counts, post
 from thoughtline.testing import Fault, Pace, Request, Simulator, simulator
 from thoughtline.testing.sims.base import credential
 from thoughtline.testing.sims.ledger import Audit, Carried, Echo, Emission, Ledger
@@ -150,7 +150,7 @@ def test_credentials(headers, query, account):
 @pytest.mark.parametrize("how", ["header", "next"])
 @pytest.mark.parametrize("status", [500, 429])
 def test_a_status_fault_answers_like_the_provider_and_emits_nothing(how, status):
-    talk = Talk(simulator("deepseek"))
+    talk = ChatClient(simulator("deepseek"))
     if how == "next":
         talk.sim.fail_next(str(status))
         reply = talk.ask()
@@ -164,7 +164,7 @@ def test_a_status_fault_answers_like_the_provider_and_emits_nothing(how, status)
 
 
 def test_faults_of_a_stream():
-    talk = Talk(simulator("kimi"), stream=True)
+    talk = ChatClient(simulator("kimi"), stream=True)
     whole = talk.ask().chunks
     cut = talk.ask(x_sim_fault="cut:3")
     assert (len(cut.chunks), cut.ending) == (3, "cut")
@@ -180,14 +180,14 @@ def test_faults_of_a_stream():
 
 
 def test_a_json_body_breaks_in_its_middle():
-    reply = Talk(simulator("kimi")).ask(x_sim_fault="cut:1")
+    reply = ChatClient(simulator("kimi")).ask(x_sim_fault="cut:1")
     assert reply.ending == "cut"
     with pytest.raises(json.JSONDecodeError):
         json.loads(reply.body)
 
 
 def test_a_turn_that_was_cut_and_tried_again():
-    talk = Talk(simulator("deepseek", serials=False))
+    talk = ChatClient(simulator("deepseek", serials=False))
     talk.ask(x_sim_fault="cut")
     assert audit(talk.run(3)) == counts(exact=2)
 
@@ -216,7 +216,7 @@ def test_pace_changes_no_byte(chunks, split):
 
 
 def test_everything_received_is_kept():
-    talk = Talk(simulator("kimi"))
+    talk = ChatClient(simulator("kimi"))
     talk.run(2)
     post(talk.sim, b"nonsense")
     records = talk.sim.requests
@@ -230,7 +230,7 @@ def test_everything_received_is_kept():
 def test_equal_seeds_give_equal_seals():
     def first(seed: int, name: str = "copilot") -> str:
         sim = simulator(name, seed=seed, clock=lambda: 0.0)
-        Talk(sim).turn()
+        ChatClient(sim).turn()
         return sim.emitted[-1].value
 
     assert first(1) == first(1)
@@ -238,10 +238,10 @@ def test_equal_seeds_give_equal_seals():
 
 
 def test_usage_chunks():
-    asked = Talk(simulator("glm"), stream=True, stream_options={"include_usage": True}).ask()
-    assert events(asked)[-1]["choices"] == []
-    assert "usage" not in events(Talk(simulator("glm"), stream=True).ask())[-1]
-    last = events(Talk(simulator("deepseek"), stream=True).ask())[-1]
+    asked = ChatClient(simulator("glm"), stream=True, stream_options={"include_usage": True}).ask()
+    assert chat_events(asked)[-1]["choices"] == []
+    assert "usage" not in chat_events(ChatClient(simulator("glm"), stream=True).ask())[-1]
+    last = chat_events(ChatClient(simulator("deepseek"), stream=True).ask())[-1]
     assert last["usage"]["prompt_cache_miss_tokens"] > 0
 
 

@@ -7,7 +7,16 @@ import json
 
 import pytest
 
-from sim_client import TOOLS, Talk, audit, counts, events, message_of, post, strip
+from support.clients import (
+    TOOLS,
+    ChatClient,
+    audit,
+    chat_events,
+    counts,
+    message_of,
+    post,
+    strip_message,
+)
 from thoughtline.testing import Say, Think, Use, simulator
 from thoughtline.testing.sims.chat import PROVIDERS
 
@@ -55,7 +64,7 @@ TURNS = 9
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("name", KEEPERS)
 def test_a_client_that_keeps_everything_is_accepted(name, stream):
-    talk = Talk(simulator(name), stream=stream)
+    talk = ChatClient(simulator(name), stream=stream)
     reply = talk.run(TURNS)
     assert reply.status == 200
     # The last reply's own thoughts have not been returned yet.
@@ -66,7 +75,7 @@ def test_a_client_that_keeps_everything_is_accepted(name, stream):
 
 @pytest.mark.parametrize("name", sorted(STRICT))
 def test_a_strict_provider_rejects_a_client_that_strips(name):
-    talk = Talk(simulator(name), alter=strip)
+    talk = ChatClient(simulator(name), alter=strip_message)
     assert talk.turn().status == 200
     reply = talk.turn()
     assert reply.status == 400
@@ -77,21 +86,21 @@ def test_a_strict_provider_rejects_a_client_that_strips(name):
 
 @pytest.mark.parametrize("name", SOFT)
 def test_a_soft_provider_accepts_a_client_that_strips_and_reports_it(name):
-    talk = Talk(simulator(name), alter=strip)
+    talk = ChatClient(simulator(name), alter=strip_message)
     reply = talk.run(TURNS)
     assert reply.status == 200
     assert audit(reply) == counts(missing=len([e for e in talk.sim.emitted if e.turn < TURNS - 1]))
 
 
 def test_r1_takes_no_thought_back():
-    kept = Talk(simulator("deepseek-r1")).run(2)
+    kept = ChatClient(simulator("deepseek-r1")).run(2)
     assert kept.status == 400
     assert json.loads(kept.body)["error"]["message"] == (
         "The reasoning_content is an intermediate result for display purposes only and will not be "
         "included in the context for inference. Please remove the reasoning_content from your "
         "message to reduce network traffic."
     )
-    talk = Talk(simulator("deepseek-r1"), alter=strip)
+    talk = ChatClient(simulator("deepseek-r1"), alter=strip_message)
     assert talk.run(TURNS).status == 200
 
 
@@ -115,7 +124,7 @@ def _edit(message):
     "name", [n for n in KEEPERS if n not in ("gemini-compat", "openrouter", "copilot")]
 )
 def test_an_altered_thought_is_reported(name):
-    talk = Talk(simulator(name), alter=_edit)
+    talk = ChatClient(simulator(name), alter=_edit)
     reply = talk.run(TURNS)
     assert reply.status == 200
     returned = [e for e in talk.sim.emitted if e.turn < TURNS - 1]
@@ -124,20 +133,20 @@ def test_an_altered_thought_is_reported(name):
 
 def test_half_a_thought_is_altered():
     # What the stream helper of one SDK sends back: the last delta only.
-    talk = Talk(simulator("glm"), alter=lambda m: {**m, "reasoning_content": "twice.\t \n"})
+    talk = ChatClient(simulator("glm"), alter=lambda m: {**m, "reasoning_content": "twice.\t \n"})
     assert audit(talk.run(3)) == counts(altered=2)
 
 
 @pytest.mark.parametrize("blank", ["", " "])
 def test_a_placeholder_is_a_missing_thought(blank):
-    talk = Talk(simulator("glm"), alter=lambda m: {**m, "reasoning_content": blank})
+    talk = ChatClient(simulator("glm"), alter=lambda m: {**m, "reasoning_content": blank})
     assert audit(talk.run(4)) == counts(missing=3)
 
 
 def test_a_thought_at_the_wrong_turn_is_misplaced():
-    talk = Talk(simulator("glm"))
+    talk = ChatClient(simulator("glm"))
     talk.run(3)
-    first, second = (m for m in talk.messages if m["role"] == "assistant" and m.get("tool_calls"))
+    first, second = (m for m in talk.history if m["role"] == "assistant" and m.get("tool_calls"))
     first["reasoning_content"], second["reasoning_content"] = (
         second["reasoning_content"],
         first["reasoning_content"],
@@ -148,10 +157,10 @@ def test_a_thought_at_the_wrong_turn_is_misplaced():
 @pytest.mark.parametrize("serials", [True, False])
 def test_a_thought_of_another_conversation_is_foreign(serials):
     sim = simulator("glm", serials=serials)
-    one, two = Talk(sim, say="one"), Talk(sim, say="two")
+    one, two = ChatClient(sim, opening="one"), ChatClient(sim, opening="two")
     one.run(3)
     two.run(3)
-    for mine, theirs in zip(one.messages, two.messages, strict=True):
+    for mine, theirs in zip(one.history, two.history, strict=True):
         if "reasoning_content" in mine:
             mine["reasoning_content"] = theirs["reasoning_content"]
     assert audit(one.ask()) == counts(foreign=3, missing=3)
@@ -160,28 +169,30 @@ def test_a_thought_of_another_conversation_is_foreign(serials):
 
 def test_a_thought_of_another_account_is_foreign():
     sim = simulator("glm", serials=False)
-    one, two = Talk(sim, key="one"), Talk(sim, key="two")
+    one, two = ChatClient(sim, key="one"), ChatClient(sim, key="two")
     one.run(3)
     two.run(3)
-    one.messages = two.messages
+    one.history = two.history
     assert audit(one.ask()) == counts(foreign=3, missing=3)
 
 
 def test_without_serials_conversations_look_alike_but_for_thoughts():
     sim = simulator("kimi", serials=False)
-    one, two = Talk(sim, say="one"), Talk(sim, say="two")
+    one, two = ChatClient(sim, opening="one"), ChatClient(sim, opening="two")
     one.run(TURNS)
     two.run(TURNS)
-    assert one.messages[1:] != two.messages[1:]
-    assert [strip(m) for m in one.messages[1:]] == [strip(m) for m in two.messages[1:]]
+    assert one.history[1:] != two.history[1:]
+    assert [strip_message(m) for m in one.history[1:]] == [
+        strip_message(m) for m in two.history[1:]
+    ]
     assert len({e.value for e in sim.emitted}) == 2 * TURNS
 
 
 @pytest.mark.parametrize("name", sorted(PROVIDERS))
 def test_stream_and_whole_carry_the_same(name):
-    whole, stream = Talk(simulator(name)), Talk(simulator(name), stream=True)
+    whole, stream = ChatClient(simulator(name)), ChatClient(simulator(name), stream=True)
     if name == "deepseek-r1":
-        whole.alter = stream.alter = strip
+        whole.alter = stream.alter = strip_message
     for _ in range(7):
         first, second = whole.turn(), stream.turn()
         one, two = message_of(first), message_of(second)
@@ -189,7 +200,7 @@ def test_stream_and_whole_carry_the_same(name):
             message["content"] = message.get("content") or None
         assert one == two
         reason = json.loads(first.body)["choices"][0]["finish_reason"]
-        finals = [c["finish_reason"] for e in events(second) for c in e["choices"]]
+        finals = [c["finish_reason"] for e in chat_events(second) for c in e["choices"]]
         assert finals[-1] == reason
         assert set(finals[:-1]) == {None}
 
@@ -197,7 +208,7 @@ def test_stream_and_whole_carry_the_same(name):
 @pytest.mark.parametrize("name", [n for n in sorted(PROVIDERS) if n != "gemini-compat"])
 def test_escaped_streams_cut_emoji_in_two(name):
     sim = simulator(name, escaped=True)
-    talk = Talk(sim, stream=True)
+    talk = ChatClient(sim, stream=True)
     reply = talk.turn()
     assert reply.body.isascii()
     assert b"\\ud83d" in reply.body
@@ -209,17 +220,17 @@ def test_escaped_streams_cut_emoji_in_two(name):
 
 def test_the_awkward_things_are_in_there():
     sim = simulator("deepseek")
-    talk = Talk(sim)
+    talk = ChatClient(sim)
     talk.run(6)
     thought = sim.emitted[0].value
     assert {"\u2028", "\U0001f600", '"', "\\"} <= set(thought)
     assert thought != thought.strip()
     assert len({e.value for e in sim.emitted}) == len(sim.emitted)
-    calls = [c for m in talk.messages for c in m.get("tool_calls") or []]
+    calls = [c for m in talk.history for c in m.get("tool_calls") or []]
     arguments = [c["function"]["arguments"] for c in calls]
     assert all(json.dumps(json.loads(a)) != a for a in arguments)
     assert any("5.0" in a for a in arguments)
-    said = [m["content"] for m in talk.messages if m["role"] == "assistant" and m["content"]]
+    said = [m["content"] for m in talk.history if m["role"] == "assistant" and m["content"]]
     assert all(text != text.strip() for text in said)
 
 
@@ -228,13 +239,13 @@ def test_the_awkward_things_are_in_there():
 
 def test_deepseek_asks_for_plain_turns_too_but_only_with_tools():
     def plain(message):
-        return message if message.get("tool_calls") else strip(message)
+        return message if message.get("tool_calls") else strip_message(message)
 
-    talk = Talk(simulator("deepseek"), alter=plain)
+    talk = ChatClient(simulator("deepseek"), alter=plain)
     reply = talk.run(4)
     assert reply.status == 400
     assert json.loads(reply.body)["error"]["message"] == V4
-    del talk.body["tools"]
+    talk.tools = False
     reply = talk.ask()
     assert reply.status == 200
     assert reply.headers["x-sim-reads"] == "none"
@@ -252,14 +263,14 @@ def test_deepseek_asks_for_plain_turns_too_but_only_with_tools():
     ],
 )
 def test_deepseek_placeholders(model, value, status):
-    talk = Talk(simulator("deepseek"), model=model)
+    talk = ChatClient(simulator("deepseek"), model=model)
     talk.alter = lambda m: {**m, "reasoning_content": value}
     assert talk.run(2).status == status
 
 
 @pytest.mark.parametrize("name", ["deepseek", "kimi", "mimo"])
 def test_disabled_thinking_lifts_the_rule(name):
-    talk = Talk(simulator(name), alter=strip)
+    talk = ChatClient(simulator(name), alter=strip_message)
     talk.turn()
     talk.body["thinking"] = {"type": "disabled"}
     reply = talk.turn()
@@ -268,31 +279,31 @@ def test_disabled_thinking_lifts_the_rule(name):
 
 
 def test_k3_cannot_be_disabled():
-    talk = Talk(simulator("kimi-k3"), alter=strip, thinking={"type": "disabled"})
+    talk = ChatClient(simulator("kimi-k3"), alter=strip_message, thinking={"type": "disabled"})
     assert talk.run(2).status == 400
 
 
 def test_v32_lets_go_of_earlier_turns():
-    talk = Talk(simulator("deepseek-v3.2"))
+    talk = ChatClient(simulator("deepseek-v3.2"))
     talk.run(3)  # two tool turns, a plain one, and a new user message
-    talk.messages = [strip(m) for m in talk.messages]
+    talk.history = [strip_message(m) for m in talk.history]
     assert talk.ask().status == 200
 
 
 def test_deepseek_keeps_the_key_of_an_empty_thought():
-    talk = Talk(simulator("deepseek", script=lambda turn, sim: (Say("hi"),)))
+    talk = ChatClient(simulator("deepseek", script=lambda turn, sim: (Say("hi"),)))
     assert message_of(talk.turn())["reasoning_content"] == ""
     assert audit(talk.ask()) == counts(exact=1)
 
 
 def test_deepseek_rejects_unanswered_calls_and_orphan_results():
-    talk = Talk(simulator("deepseek"))
+    talk = ChatClient(simulator("deepseek"))
     talk.turn()
-    results = [m for m in talk.messages if m["role"] == "tool"]
-    talk.messages.remove(results[0])
+    results = [m for m in talk.history if m["role"] == "tool"]
+    talk.history.remove(results[0])
     text = json.loads(talk.ask().body)["error"]["message"]
     assert text.endswith("(insufficient tool messages following tool_calls message)")
-    talk.messages = [talk.messages[0], results[0]]
+    talk.history = [talk.history[0], results[0]]
     text = json.loads(talk.ask().body)["error"]["message"]
     assert text == (
         "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
@@ -300,21 +311,21 @@ def test_deepseek_rejects_unanswered_calls_and_orphan_results():
 
 
 def test_kimi_names_the_unanswered_calls():
-    talk = Talk(simulator("kimi"))
+    talk = ChatClient(simulator("kimi"))
     talk.turn()
-    talk.messages.pop()
+    talk.history.pop()
     text = json.loads(talk.ask().body)["error"]["message"]
     assert text.endswith("tool_call_ids did not have response messages: functions.search:1")
-    talk.messages[-1]["tool_call_id"] = ""
+    talk.history[-1]["tool_call_id"] = ""
     assert json.loads(talk.ask().body)["error"]["message"] == "tool_call_id  is not found"
 
 
 def test_deepseek_knows_no_developer_and_only_functions():
-    talk = Talk(simulator("deepseek"))
-    talk.messages.insert(0, {"role": "developer", "content": "x"})
+    talk = ChatClient(simulator("deepseek"))
+    talk.history.insert(0, {"role": "developer", "content": "x"})
     text = json.loads(talk.ask().body)["error"]["message"]
     assert "messages[0].role: unknown variant `developer`, expected one of `system`" in text
-    talk.messages.pop(0)
+    talk.history.pop(0)
     talk.body["tools"] = [*TOOLS, {"type": "custom", "name": "x"}]
     assert "unknown variant `custom`" in json.loads(talk.ask().body)["error"]["message"]
 
@@ -323,11 +334,11 @@ def test_deepseek_knows_no_developer_and_only_functions():
 
 
 def _ids(talk):
-    return [c["id"] for m in talk.messages for c in m.get("tool_calls") or []]
+    return [c["id"] for m in talk.history for c in m.get("tool_calls") or []]
 
 
 def test_tool_call_ids_have_their_providers_form():
-    kimi, k3 = Talk(simulator("kimi")), Talk(simulator("kimi-k3"))
+    kimi, k3 = ChatClient(simulator("kimi")), ChatClient(simulator("kimi-k3"))
     kimi.run(5)
     k3.run(5)
     assert _ids(kimi)[:4] == [
@@ -337,29 +348,29 @@ def test_tool_call_ids_have_their_providers_form():
         "functions.search:3",
     ]
     assert _ids(k3)[:4] == ["read_file:0", "search:1", "run:0", "search:0"]
-    mistral = Talk(simulator("mistral"))
+    mistral = ChatClient(simulator("mistral"))
     mistral.run(5)
     assert all(len(id) == 9 and id.isalnum() for id in _ids(mistral))
-    deepseek = Talk(simulator("deepseek"))
+    deepseek = ChatClient(simulator("deepseek"))
     deepseek.run(5)
     assert _ids(deepseek)[1].startswith("call_01_")
     assert len(set(_ids(deepseek))) == len(_ids(deepseek))
 
 
 def test_a_mimo_stream_error_is_prefixed():
-    talk = Talk(simulator("mimo"), alter=strip, stream=True)
+    talk = ChatClient(simulator("mimo"), alter=strip_message, stream=True)
     reply = talk.run(2)
     assert reply.status == 400
     assert reply.body.startswith(b'data:{"error":{"code":"400","message":"Param Incorrect"')
 
 
 def _renamed(message):
-    kept = strip(message)
+    kept = strip_message(message)
     return {**kept, "reasoning_content": message.get("reasoning")}
 
 
 def test_groq_and_cerebras_reject_the_other_name():
-    reply = Talk(simulator("groq"), alter=_renamed).run(2)
+    reply = ChatClient(simulator("groq"), alter=_renamed).run(2)
     assert reply.status == 400
     assert json.loads(reply.body) == {
         "error": {
@@ -368,9 +379,9 @@ def test_groq_and_cerebras_reject_the_other_name():
             "type": "invalid_request_error",
         }
     }
-    talk = Talk(simulator("cerebras"))
+    talk = ChatClient(simulator("cerebras"))
     talk.run(2)
-    talk.messages = [_renamed(m) if m["role"] == "assistant" else m for m in talk.messages]
+    talk.history = [_renamed(m) if m["role"] == "assistant" else m for m in talk.history]
     reply = talk.ask()
     assert reply.status == 400
     line = "messages.{0}.assistant.reasoning_content: property "
@@ -385,17 +396,17 @@ def test_groq_and_cerebras_reject_the_other_name():
 
 @pytest.mark.parametrize("name", ["groq", "cerebras"])
 def test_reasoning_format(name):
-    hidden = message_of(Talk(simulator(name), reasoning_format="hidden").turn())
+    hidden = message_of(ChatClient(simulator(name), reasoning_format="hidden").turn())
     assert "Thought" not in json.dumps(hidden)
-    talk = Talk(simulator(name), reasoning_format="raw")
+    talk = ChatClient(simulator(name), reasoning_format="raw")
     assert "<think>" in message_of(talk.turn())["content"]
     assert audit(talk.ask()) == counts(exact=1)
 
 
 def test_mistral_forbids_extras_and_long_ids():
-    talk = Talk(simulator("mistral"))
+    talk = ChatClient(simulator("mistral"))
     talk.turn()
-    talk.messages[1]["reasoning_content"] = "x"
+    talk.history[1]["reasoning_content"] = "x"
     reply = talk.ask()
     assert reply.status == 422
     assert json.loads(reply.body) == {
@@ -414,8 +425,8 @@ def test_mistral_forbids_extras_and_long_ids():
         "param": None,
         "code": None,
     }
-    del talk.messages[1]["reasoning_content"]
-    talk.messages[1]["tool_calls"][0]["id"] = "call_1"
+    del talk.history[1]["reasoning_content"]
+    talk.history[1]["tool_calls"][0]["id"] = "call_1"
     reply = talk.ask()
     assert reply.status == 400
     assert json.loads(reply.body) == {
@@ -428,35 +439,51 @@ def test_mistral_forbids_extras_and_long_ids():
     }
 
 
+def test_mistral_streams_its_calls_in_one_piece():
+    """All calls in one delta, each whole: comet-ml/opik#7385, semantic-kernel#6316."""
+    talk = ChatClient(simulator("mistral"), stream=True)
+    made = []
+    for _ in range(6):
+        deltas = [e["choices"][0]["delta"] for e in chat_events(talk.turn()) if e["choices"]]
+        calls = [delta["tool_calls"] for delta in deltas if delta.get("tool_calls")]
+        assert len(calls) <= 1
+        made += calls
+    assert any(len(calls) == 2 for calls in made)
+    for calls in made:
+        assert [call["index"] for call in calls] == list(range(len(calls)))
+        assert all(call["function"]["name"] for call in calls)
+        assert all(json.loads(call["function"]["arguments"]) for call in calls)
+
+
 def test_mistral_without_effort_answers_with_a_string():
-    talk = Talk(simulator("mistral"), reasoning_effort="none")
+    talk = ChatClient(simulator("mistral"), reasoning_effort="none")
     talk.run(2)
-    assert all(not isinstance(m.get("content"), list) for m in talk.messages)
+    assert all(not isinstance(m.get("content"), list) for m in talk.history)
 
 
 def test_vllm_reads_both_names():
-    talk = Talk(simulator("vllm"), alter=_renamed)
+    talk = ChatClient(simulator("vllm"), alter=_renamed)
     assert audit(talk.run(4)) == counts(exact=3)
-    both = Talk(simulator("vllm"), alter=lambda m: {**m, "reasoning_content": m["reasoning"]})
+    both = ChatClient(simulator("vllm"), alter=lambda m: {**m, "reasoning_content": m["reasoning"]})
     assert audit(both.run(4)) == counts(exact=3)
 
 
 def test_minimax_split():
-    talk = Talk(simulator("minimax"), reasoning_split=True)
+    talk = ChatClient(simulator("minimax"), reasoning_split=True)
     reply = talk.run(TURNS)
-    assert "<think>" not in json.dumps(talk.messages)
+    assert "<think>" not in json.dumps(talk.history)
     assert audit(reply) == counts(exact=len([e for e in talk.sim.emitted if e.turn < TURNS - 1]))
-    talk.messages[2]["tool_call_id"] = "other"
+    talk.history[2]["tool_call_id"] = "other"
     text = json.loads(talk.ask().body)["error"]["message"]
     assert text == "invalid params, tool result's tool id(other) not found (2013)"
 
 
 def test_qwen_and_glm_say_what_they_read():
-    talk = Talk(simulator("qwen"))
+    talk = ChatClient(simulator("qwen"))
     assert talk.turn().headers["x-sim-reads"] == "none"
     talk.body["preserve_thinking"] = True
     assert talk.turn().headers["x-sim-reads"] == "all"
-    talk = Talk(simulator("glm"), thinking={"type": "enabled", "clear_thinking": False})
+    talk = ChatClient(simulator("glm"), thinking={"type": "enabled", "clear_thinking": False})
     assert talk.turn().headers["x-sim-reads"] == "all"
 
 
@@ -467,9 +494,9 @@ def _openrouter_error(reply):
 
 
 def test_openrouter_details_are_opaque_and_ordered():
-    talk = Talk(simulator("openrouter"))
+    talk = ChatClient(simulator("openrouter"))
     talk.run(5)
-    latest = next(m for m in reversed(talk.messages) if m["role"] == "assistant")
+    latest = next(m for m in reversed(talk.history) if m["role"] == "assistant")
     whole = latest["reasoning_details"]
     assert len(whole) == 2
     for changed in (whole[::-1], whole[:1], whole[1:]):
@@ -479,7 +506,7 @@ def test_openrouter_details_are_opaque_and_ordered():
         assert "cannot be modified" in error["message"]
     latest["reasoning_details"] = [{**whole[0], "text": "other"}, whole[1]]
     _, error = _openrouter_error(talk.ask())
-    at = talk.messages.index(latest)
+    at = talk.history.index(latest)
     assert error["message"] == f"messages.{at}.content.0: Invalid `signature` in `thinking` block"
     latest["reasoning_details"] = whole
     assert talk.ask().status == 200
@@ -488,7 +515,7 @@ def test_openrouter_details_are_opaque_and_ordered():
 
 
 def test_deepseek_behind_openrouter_wants_the_plain_field():
-    talk = Talk(simulator("openrouter"), model="deepseek/deepseek-v4-pro")
+    talk = ChatClient(simulator("openrouter"), model="deepseek/deepseek-v4-pro")
     assert _openrouter_error(talk.run(2)) == (
         "DeepSeek",
         {
@@ -498,15 +525,15 @@ def test_deepseek_behind_openrouter_wants_the_plain_field():
             "code": "invalid_request_error",
         },
     )
-    talk = Talk(simulator("openrouter"), model="deepseek/deepseek-v4-pro")
+    talk = ChatClient(simulator("openrouter"), model="deepseek/deepseek-v4-pro")
     talk.alter = lambda m: {**m, "reasoning_content": m["reasoning"]}
     assert audit(talk.run(4)) == counts(exact=3)
 
 
 def test_copilot_verifies_the_opaque_twin():
-    talk = Talk(simulator("copilot"))
+    talk = ChatClient(simulator("copilot"))
     talk.run(2)
-    talk.messages[1]["reasoning_opaque"] = "AAAA" + talk.messages[1]["reasoning_opaque"][4:]
+    talk.history[1]["reasoning_opaque"] = "AAAA" + talk.history[1]["reasoning_opaque"][4:]
     reply = talk.ask()
     assert reply.status == 400
     assert "The encrypted content AAAA... could not be verified" in reply.body.decode()
@@ -530,7 +557,7 @@ def _signature(message, value):
     ],
 )
 def test_gemini_signatures(value, status, text):
-    talk = Talk(simulator("gemini-compat"), alter=lambda m: _signature(m, value))
+    talk = ChatClient(simulator("gemini-compat"), alter=lambda m: _signature(m, value))
     reply = talk.run(2)
     assert reply.status == status
     if text:
@@ -538,19 +565,19 @@ def test_gemini_signatures(value, status, text):
 
 
 def test_gemini_asks_only_within_the_current_turn_and_only_of_the_first_call():
-    talk = Talk(simulator("gemini-compat"))
+    talk = ChatClient(simulator("gemini-compat"))
     talk.run(3)
-    calls = talk.messages[1]["tool_calls"]
+    calls = talk.history[1]["tool_calls"]
     assert "extra_content" in calls[0]
     assert "extra_content" not in calls[1]
-    talk.messages = [strip(m) for m in talk.messages]
+    talk.history = [strip_message(m) for m in talk.history]
     assert talk.ask().status == 200
-    older = Talk(simulator("gemini-compat"), model="gemini-2.5-pro", alter=strip)
+    older = ChatClient(simulator("gemini-compat"), model="gemini-2.5-pro", alter=strip_message)
     assert older.run(4).status == 200
 
 
 def test_gemini_signatures_belong_to_an_account():
-    talk = Talk(simulator("gemini-compat"))
+    talk = ChatClient(simulator("gemini-compat"))
     talk.turn()
     talk.key = "somebody else"
     assert talk.ask().status == 400
@@ -561,7 +588,7 @@ def test_gemini_signatures_belong_to_an_account():
 
 @pytest.mark.parametrize("name", KEEPERS)
 def test_an_unchanged_prefix_is_cached(name):
-    talk = Talk(simulator(name))
+    talk = ChatClient(simulator(name))
     before = 0
     for _ in range(5):
         reply = talk.turn()
@@ -569,35 +596,37 @@ def test_an_unchanged_prefix_is_cached(name):
         cached = usage["prompt_tokens_details"]["cached_tokens"]
         assert cached == before  # all of the last request
         before = usage["prompt_tokens"]
-    talk.messages[0]["content"] += "!"
+    talk.history[0]["content"] += "!"
     usage = json.loads(talk.ask().body)["usage"]
     assert usage["prompt_tokens_details"]["cached_tokens"] == 0
 
 
 def test_a_changed_thought_costs_the_cache():
-    talk = Talk(simulator("glm"))
+    talk = ChatClient(simulator("glm"))
     talk.run(3)
     size = json.loads(talk.ask().body)["usage"]["prompt_tokens"]
-    talk.messages = [strip(m) for m in talk.messages]
+    talk.history = [strip_message(m) for m in talk.history]
     cached = json.loads(talk.ask().body)["usage"]["prompt_tokens_details"]["cached_tokens"]
     assert cached < size // 2
 
 
 @pytest.mark.parametrize("name", sorted(PROVIDERS))
 def test_without_tools_none_is_called(name):
-    talk = Talk(simulator(name), alter=strip)
-    del talk.body["tools"]
+    talk = ChatClient(simulator(name), alter=strip_message)
+    talk.tools = False
     talk.run(7)
-    assert not any(m.get("tool_calls") for m in talk.messages)
-    said = [m for m in talk.messages if m["role"] == "assistant"]
+    assert not any(m.get("tool_calls") for m in talk.history)
+    said = [m for m in talk.history if m["role"] == "assistant"]
     assert len(said) == 7
     assert all(m["content"] for m in said)
 
 
 def test_parallel_calls_can_be_refused():
-    message = message_of(Talk(simulator("kimi"), parallel_tool_calls=False).turn())
+    message = message_of(ChatClient(simulator("kimi"), parallel_tool_calls=False).turn())
     assert len(message["tool_calls"]) == 1
-    assert not message_of(Talk(simulator("kimi"), tool_choice="none").turn()).get("tool_calls")
+    assert not message_of(ChatClient(simulator("kimi"), tool_choice="none").turn()).get(
+        "tool_calls"
+    )
 
 
 def test_tools_of_ones_own_are_called_with_what_they_require():
@@ -614,7 +643,7 @@ def test_tools_of_ones_own_are_called_with_what_they_require():
         "required": ["path", "n", "mode", "all", "list", "map", "free"],
     }
     tool = {"type": "function", "function": {"name": "open", "parameters": schema}}
-    talk = Talk(simulator("kimi"), tools=[tool])
+    talk = ChatClient(simulator("kimi"), tools=[tool])
     call = message_of(talk.turn())["tool_calls"][0]["function"]
     assert call["name"] == "open"
     given = json.loads(call["arguments"])
@@ -629,10 +658,10 @@ def test_a_script_of_ones_own():
             return Think("hm"), Use("run", "{}")
         return Think("hm"), Say("bye")
 
-    talk = Talk(simulator("deepseek", script=script))
+    talk = ChatClient(simulator("deepseek", script=script))
     talk.run(4)
-    assert talk.messages[1]["reasoning_content"] == "hm"
-    assert talk.messages[3]["content"] == "bye"
+    assert talk.history[1]["reasoning_content"] == "hm"
+    assert talk.history[3]["content"] == "bye"
     assert audit(talk.ask()) == counts(exact=4)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_client import Talk, audit, post
+from support.clients import ChatClient, audit, post
 from thoughtline.testing import Request, simulator
 from thoughtline.testing.sims.chat import PROVIDERS
 
@@ -72,11 +72,11 @@ def check(name, reply):
 @functools.cache
 def history(name):
     """A valid body of several turns."""
-    talk = Talk(simulator(name))
+    talk = ChatClient(simulator(name), key="k")
     if name == "deepseek-r1":
         talk.alter = lambda m: {k: v for k, v in m.items() if k != "reasoning_content"}
     assert talk.run(5).status == 200
-    body = {**talk.body, "messages": talk.messages, "thinking": {"type": "enabled"}}
+    body = {**talk.request(), "thinking": {"type": "enabled"}}
     return {k: v for k, v in body.items() if (name, k) != ("cerebras", "thinking")}
 
 

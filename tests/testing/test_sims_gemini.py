@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoing import GeminiClient, load, sse
-from junk import JUNK, places, put
+from support.clients import GeminiClient, load, sse
+from support.junk import JUNK, places, put
 from thoughtline.testing.sims.base import Request, Say, Think, Use
 from thoughtline.testing.sims.gemini import PROVIDERS
 from thoughtline.testing.sims.spelling import letter, write
@@ -372,6 +372,25 @@ def test_calls_and_responses_belong_together():
         write({"role": "user", "parts": responses[1:]}),
     ]
     assert refusal(one.send()) == missing("search", 4)
+
+
+def test_results_of_parallel_calls_come_in_one_content_and_once():
+    """Replayed against Vertex: split is 400, joined is 200 (llumiverse#620, hermes-agent#22261).
+
+    Nor may a resumed run send a result twice: one response per call (TanStack/ai#1198).
+    """
+    one = client()
+    one.talk(1)
+    count = "Please ensure that the number of function response parts is equal to the number"
+    asked, responses = one.history[:2], load(one.history[2])["parts"]
+    assert len(responses) == 2
+    split = [write({"role": "user", "parts": [part]}) for part in responses]
+    one.history = [*asked, *split]
+    assert refusal(one.send()).startswith(count)
+    one.history = [*asked, write({"role": "user", "parts": [*responses, responses[0]]})]
+    assert refusal(one.send()).startswith(count)
+    one.history = [*asked, write({"role": "user", "parts": responses})]
+    assert one.send().status == 200
 
 
 def test_no_tools_and_none_mode():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoing import TOOL_NAMES, MessagesClient, load, sse
-from junk import JUNK, places, put
+from support.clients import TOOL_NAMES, MessagesClient, load, sse
+from support.junk import JUNK, places, put
 from thoughtline.testing.sims.base import Request, Say, Think, Use
 from thoughtline.testing.sims.messages import PROVIDERS
 from thoughtline.testing.sims.spelling import letter, write
@@ -699,10 +699,97 @@ def test_deepseek_does_not_verify():
     assert load(one.send(model="deepseek-v4-pro").body) == MISSING
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_deepseek_shows_its_thoughts_also_to_who_wants_them_omitted(stream):
+    """Its API has no `display`: what Claude Code sends is read past (api-docs.deepseek.com)."""
+    one = client("deepseek-anthropic", stream=stream, model="deepseek-v4-pro")
+    one.body["thinking"] = {"type": "adaptive", "display": "omitted"}
+    one.talk(4)
+    shown = [b["thinking"] for at in one.assistants() for b in one.blocks(at) if thinking(b)]
+    assert shown
+    assert all(shown)
+    assert one.send().status == 200
+
+
 def test_deepseek_path():
     one = client("deepseek-anthropic")
-    one.path = "/anthropic/v1/messages"
+    one.base = "/anthropic/v1"
     assert one.send().status == 200
+
+
+# --- System messages among the others ----------------------------------------------------------
+
+USER, SAID = {"role": "user", "content": "go"}, {"role": "assistant", "content": "done"}
+REMINDER = {"role": "system", "content": [{"type": "text", "text": "be brief"}]}
+EFFORT = {"role": "system", "content": [], "output_config": {"effort": "high"}}
+EFFORT_BETA = {"anthropic-beta": "mid-conversation-output-config-2026-07-01"}
+ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [USER, REMINDER],
+        [USER, REMINDER, REMINDER],
+        [USER, REMINDER, SAID, USER],
+        [EFFORT, USER],  # as Claude Code sends it after /compact
+        [USER, EFFORT, USER],
+        [USER, SAID, EFFORT, USER],
+        [USER, SAID, USER, EFFORT],
+    ],
+)
+def test_system_messages_that_are_accepted(messages):
+    one = client("claude-bound")
+    one.headers |= EFFORT_BETA
+    assert one.send(messages=messages).status == 200
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        (
+            [REMINDER, USER],
+            "messages.0: use the top-level 'system' parameter for the initial system prompt"
+            + ANYWHERE,
+        ),
+        (
+            [USER, REMINDER, USER],
+            "messages.1: role 'system' must precede an 'assistant' message or end the array"
+            + ANYWHERE,
+        ),
+        (
+            [USER, SAID, REMINDER, USER],
+            (
+                "messages.2: role 'system' must follow a 'user' message or an 'assistant' message"
+                " ending in a server tool result"
+            )
+            + ANYWHERE,
+        ),
+        (
+            [USER, {"role": "system", "content": []}],
+            "messages.1: system content must contain at least one block",
+        ),
+        (
+            [USER, {"role": "system", "content": [{"type": "image", "source": {}}]}],
+            "messages.1: role 'system' supports text, tool_addition, and tool_removal blocks only",
+        ),
+    ],
+)
+def test_system_messages_that_are_refused(messages, message):
+    one = client("claude-bound")
+    one.headers |= EFFORT_BETA
+    assert refusal(one.send(messages=messages)) == message
+
+
+def test_effort_of_a_message_needs_its_header():
+    one = client("claude-bound")
+    said = refusal(one.send(messages=[USER, EFFORT]))
+    assert said == "messages.1.output_config: Extra inputs are not permitted"
+
+
+def test_older_models_know_no_system_message():
+    said = refusal(client().send(messages=[USER, REMINDER]))
+    assert said == "role 'system' is not supported on this model"
 
 
 # --- The frame ---------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoing import ResponsesClient, load, sse
-from junk import JUNK, places, put
+from support.clients import ResponsesClient, load, sse
+from support.junk import JUNK, places, put
 from thoughtline.testing.sims.base import Request, Say, Think, Use
 from thoughtline.testing.sims.responses import PROVIDERS
 from thoughtline.testing.sims.responses_events import Event

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from echoing import TOOL_NAMES, ResponsesClient, load
-from junk import JUNK, places, put
+from support.clients import TOOL_NAMES, ResponsesClient, load
+from support.junk import JUNK, places, put
 from thoughtline.testing.sims.app import SimApp
 from thoughtline.testing.sims.base import Pace, Request, Say, Think
 from thoughtline.testing.sims.responses import PROVIDERS

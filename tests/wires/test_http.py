@@ -4,85 +4,29 @@ import asyncio
 import re
 import shutil
 import socket
-import ssl
-import subprocess
 import threading
 import time
-from contextlib import asynccontextmanager
 
 import pytest
 import uvloop
 
 from thoughtline.errors import WireError
-from thoughtline.wires import pipes
-from thoughtline.wires.base import Outbound, beginning
+from thoughtline.wires import http_connection
+from thoughtline.wires.base import Outbound, read_up_to
 from thoughtline.wires.http import HttpWire
-from thoughtline.wires.proxied import ProxiedWire
+from wires.http_servers import PLAIN, Proxy, Server, fetch, tls_server
 
 
-class Server:
-    """Plays one script per request; remembers what it was sent and on which connection."""
-
-    def __init__(self, *scripts):
-        self.scripts = list(scripts)
-        self.requests = []
-        self.connections = 0
-        self.gone = asyncio.Event()  # a client hung up
-        self.stuck = False  # our answer is not taken off us
-        self._tasks = set()
-
-    async def serve(self, reader, writer):
-        self._tasks.add(asyncio.current_task())
-        self.connections += 1
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                size = [x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length")]
-                body = await reader.readexactly(int(size[0].split(b":")[1])) if size else b""
-                self.requests.append((self.connections, head, body))
-                script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
-                for step in script:
-                    if step is None:
-                        return
-                    if isinstance(step, float):
-                        await asyncio.sleep(step)
-                    else:
-                        writer.write(step)
-                        try:
-                            async with asyncio.timeout(0.5):
-                                await writer.drain()
-                        except TimeoutError:
-                            self.stuck = True
-        except (asyncio.IncompleteReadError, ConnectionError):
-            self.gone.set()
-        finally:
-            writer.close()
-
-    @asynccontextmanager
-    async def running(self, **options):
-        server = await asyncio.start_server(self.serve, "127.0.0.1", 0, **options)
-        try:
-            yield server.sockets[0].getsockname()[1]
-        finally:
-            server.close()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nx-one: 1\r\nX-One: 2\r\n\r\nabcd"
-
-
-@pytest.fixture(params=[HttpWire, ProxiedWire])
-def wires(request):
-    return request.param
-
-
-async def fetch(wire, url, method="POST", body=b"{}", headers=()):
-    outbound = Outbound(method=method, url=url, headers=list(headers), body=body)
-    async with wire.send(outbound) as inbound:
-        got = b"".join([chunk async for chunk in inbound.chunks()])
-        return inbound.status, list(inbound.headers), got
+@pytest.fixture(params=["direct", "proxied"])
+async def wires(request, monkeypatch):
+    """Wires that go directly, and wires that go through a proxy."""
+    if request.param == "direct":
+        yield HttpWire
+        return
+    async with Proxy().running() as port:
+        for name in ("http_proxy", "https_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        yield HttpWire
 
 
 def status_of(answer):
@@ -276,7 +220,7 @@ def hang_up_after_each(listener):
 
 
 async def test_a_connection_that_ended_while_the_loop_was_busy_is_not_used(monkeypatch):
-    monkeypatch.setattr(pipes, "RESTED", 0.0)
+    monkeypatch.setattr(http_connection, "IDLE_BEFORE_CHECK", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=hang_up_after_each, args=(listener,), daemon=True).start()
         wire, url = HttpWire(), f"http://127.0.0.1:{listener.getsockname()[1]}/"
@@ -312,7 +256,7 @@ async def test_a_slow_reader_slows_the_upstream(wires):
             got = [chunk async for chunk in inbound.chunks()]
         await wire.close()
     assert sum(map(len, got)) == len(piece) * 16
-    assert max(map(len, got)) < 4 * pipes.MOST
+    assert max(map(len, got)) < 4 * http_connection.MAX_BUFFERED
 
 
 async def test_what_was_begun_can_be_read_on(wires):
@@ -322,7 +266,7 @@ async def test_what_was_begun_can_be_read_on(wires):
     async with server.running() as port:
         outbound = Outbound(method="GET", url=f"http://127.0.0.1:{port}/", headers=[])
         async with wire.send(outbound) as inbound:
-            first = await beginning(inbound, 1000)
+            first = await read_up_to(inbound, 1000)
             rest = b"".join([chunk async for chunk in inbound.chunks()])
         await wire.close()
     assert 1000 <= len(first) < len(body)
@@ -341,6 +285,18 @@ async def test_nobody_there(wires):
         with pytest.raises(WireError, match=r"cannot reach http://127\.0\.0\.1"):
             await fetch(wire, f"http://127.0.0.1:{one.getsockname()[1]}/x?key=secret")
         await wire.close()
+
+
+async def test_no_secret_of_a_url_is_told():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        wire, port = HttpWire(), one.getsockname()[1]
+        with pytest.raises(
+            WireError, match=rf"cannot reach http://127\.0\.0\.1:{port}/x: "
+        ) as said:
+            await fetch(wire, f"http://me:secret@127.0.0.1:{port}/x?key=secret")
+        await wire.close()
+    assert "secret" not in str(said.value)
 
 
 @pytest.mark.parametrize("url", ["ftp://a/b", "http:///x", "nonsense"])
@@ -366,33 +322,18 @@ def test_on_another_event_loop():
     assert asyncio.run(twice()) == 1
 
 
-def certified(folder):
-    """A key and a certificate of its own making for localhost."""
-    key, certificate = folder / "key.pem", folder / "cert.pem"
-    made = f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {key} -out {certificate}"
-    named = "-days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
-    subprocess.run([*made.split(), *named.split()], check=True, capture_output=True)
-    return key, certificate
-
-
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 async def test_over_tls(wires, tmp_path, monkeypatch):
-    key, certificate = certified(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context, certificate = tls_server(tmp_path)
     server, wire = Server((PLAIN,)), wires()
     async with server.running(ssl=context) as port:
         url = f"https://localhost:{port}/"
-        if wires is HttpWire:  # the other one makes its context when it is imported
-            with pytest.raises(WireError, match="certificate"):
-                await fetch(HttpWire(), url)
-            monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-            for _ in range(2):
-                assert (await fetch(wire, url))[2] == b"abcd"
-            assert server.connections == 1
-        else:
-            with pytest.raises(WireError, match="certificate"):
-                await fetch(wire, url)
+        with pytest.raises(WireError, match="certificate"):
+            await fetch(wires(), url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        for _ in range(2):
+            assert (await fetch(wire, url))[2] == b"abcd"
+        assert server.connections == 1
         await wire.close()
 
 
@@ -400,9 +341,6 @@ async def test_over_tls(wires, tmp_path, monkeypatch):
     ("said", "proxied"), [({"no_proxy": "x"}, False), ({"https_proxy": "http://127.0.0.1:9"}, True)]
 )
 def test_exceptions_alone_make_no_proxy(monkeypatch, said, proxied):
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
     for name, value in said.items():
         monkeypatch.setenv(name, value)
-    assert (HttpWire()._proxied is not None) is proxied
+    assert (HttpWire().proxies is not None) is proxied

@@ -1,61 +1,44 @@
-"""`thoughtline chat`: a conversation on the terminal, kept in the log.
+"""`thoughtline chat`: a conversation on the terminal, kept in the log."""
 
-Works without a key and without a network with the simulated providers (`sim:deepseek`). Ctrl-C
-cancels the answer that is coming, and ends the conversation at the prompt.
-"""
+from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
-from msgspec.structs import replace
 
-from thoughtline.cli.files import reading_tools
-from thoughtline.cli.opening import find_session, observed, opened, store_options
-from thoughtline.cli.talking import Talk, sim_provider
+from thoughtline.cli.store_options import open_session_log, overrides_file, store_options
 from thoughtline.errors import ThoughtlineError
-from thoughtline.library.chats import Chat
-from thoughtline.library.logs import Log
-from thoughtline.library.providers import Provider
-from thoughtline.settings.providers import PROVIDERS
-from thoughtline.wires.base import Wire
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from thoughtline.agents.chat import Chat
+    from thoughtline.agents.log import Log
+    from thoughtline.agents.provider import Provider
+    from thoughtline.agents.tools import Tool
+    from thoughtline.cli.repl import Repl
 
 SIMULATED = "sim:deepseek"
-_HELP = """Talk with a model; everything is kept in the log.
-
-Without --provider a model is looked for where a key is in the environment; without --model, too,
-it is a simulated one that needs no key and no network. Ctrl-C cancels the answer that is coming. At
-the prompt: /undo takes the last message back, /fork goes on in a new session, /help lists the
-rest. Without a terminal, each line of the input is a message.
-
-\b
-    thoughtline chat --provider sim:deepseek --tools
-    thoughtline chat --model sim/claude
-    thoughtline chat --provider deepseek --model deepseek-v4-pro
-    thoughtline chat --provider anthropic --model claude-sonnet-4-5 \\
-        --option thinking='{"type": "enabled", "budget_tokens": 2048}'
-    thoughtline chat --session last
-    echo "What is in this folder?" | thoughtline chat --tools --yes --json
-"""
+MAX_BYTES = 64 << 10  # of a file
+MAX_ENTRIES = 200  # of a folder
 
 
-@click.command("chat", help=_HELP, short_help="Talk with a model, with or without tools.")
-@click.option("--provider", "name", metavar="NAME", help="Whom to ask; sim:NAME is simulated.")
-@click.option("--model", help="Which model of it.")
-@click.option("--base-url", default="", help="Where it is, if it is not known by name.")
+@click.command("chat")
+@click.option("--provider", "name", metavar="NAME", help="Provider to ask; sim:NAME is simulated.")
+@click.option("--model", help="Model to ask.")
+@click.option("--base-url", default="", help="Base URL, if it is not known by name.")
 @click.option("--dialect", default="", help="chat, responses, messages or gemini.")
 @click.option("--policy", default="", help="A row of the policy table.")
 @click.option("--key-env", default="", metavar="NAME", help="Variable that holds the key.")
 @click.option("--option", "options", multiple=True, metavar="KEY=JSON", help="Sent along.")
-@click.option("--system", default="", help="The system prompt.")
+@click.option("--system", help="The system prompt.  [default: as the session had it]")
 @click.option("--tools/--no-tools", default=False, help="Let it look at files in this folder.")
 @click.option("--yes", is_flag=True, help="Allow every tool call without asking.")
-@click.option("--session", help="Go on with this session; `last` is the last one used.")
+@click.option("--session", help="Continue this session; `last` is the last one used.")
 @click.option("--thoughts", is_flag=True, help="Show thoughts as they come.")
 @click.option("--json", "as_json", is_flag=True, help="Write events as lines of JSON.")
 @store_options
@@ -68,7 +51,7 @@ def chat(
     policy: str,
     key_env: str,
     options: tuple[str, ...],
-    system: str,
+    system: str | None,
     tools: bool,
     yes: bool,
     session: str | None,
@@ -77,59 +60,94 @@ def chat(
     store_url: str | None,
     config: str | None,
 ) -> None:
-    """Talk."""
-    from thoughtline.cli.simulated import SimWire
-    from thoughtline.wires.http import HttpWire
+    """Talk with a model; everything is kept in the log.
 
-    said = {"base_url": base_url, "dialect": dialect, "policy": policy, "key": _key(key_env)}
-    talk = Talk(thoughts=thoughts, as_json=as_json, yes=yes)
-    try:
-        provider = _provider(name, model, said | {"options": _options(options)})
-        provider = replace(provider, overrides=observed(config))
-        wire = SimWire(HttpWire())
-        with asyncio.Runner() as runner, _closing(runner, wire, store_url, config) as log:
-            if session and not (name or model or base_url):
-                provider = runner.run(_as_before(log, session, provider))
-            setting: dict[str, Any] = {
-                "provider": provider,
-                "system": system,
-                "tools": reading_tools(Path.cwd()) if tools else (),
-                "permit": talk.permit,
-            }
-            made = runner.run(_begin(log, session, setting))
-            if not as_json:
-                click.echo(click.style(_heading(provider, made), dim=True), err=True)
-            _converse(runner, made, talk)
-    except ThoughtlineError as error:
-        raise click.ClickException(str(error)) from error
+    Without --provider a model is looked for where a key is in the environment; without --model,
+    too, it is a simulated one that needs no key and no network. Ctrl-C cancels the answer that is
+    coming. At the prompt: /undo takes the last message back, /fork goes on in a new session, /help
+    lists the rest. Without a terminal, each line of the input is a message.
 
+    Ends with 0, or without a terminal with 1 when a message was not answered: refused, failed, cut
+    short by the limit of exchanges. Also with 1 when nobody can be asked (no key, no such session),
+    with 2 when the command line is wrong, and with 130 after Ctrl-C.
 
-def _heading(provider: Provider, chat: Chat) -> str:
-    return f"{provider.model} ({provider.name}), session {chat.id}"
+    \b
+        thoughtline chat --provider sim:deepseek --tools
+        thoughtline chat --model sim/claude
+        thoughtline chat --provider deepseek --model deepseek-v4-pro
+        thoughtline chat --provider anthropic --model claude-sonnet-5-5 \\
+            --option thinking='{"type": "adaptive"}'
+        thoughtline chat --session last
+        echo "What is in this folder?" | thoughtline chat --tools --yes --json
+    """
+    import asyncio
+
+    from msgspec.structs import replace
+
+    from thoughtline.agents.provider import resolve
+    from thoughtline.cli.repl import Repl
+
+    repl = Repl(thoughts=thoughts, as_json=as_json, yes=yes)
+    given = {"base_url": base_url, "dialect": dialect, "policy": policy, "key": key_in(key_env)}
+    provider = _provider(name, model, given | {"options": _options(options)})
+    provider = replace(provider, overrides=overrides_file(config))
+    if session and not (name or model or base_url):
+        provider = asyncio.run(
+            _last_provider(open_session_log(store_url, config, creates=False), session, provider)
+        )
+    resolve(provider, os.environ)  # a missing key is said before the first question
+    with _log(provider, store_url, config) as (runner, log):
+        setup: dict[str, Any] = {
+            "provider": provider,
+            "system": system,
+            "tools": reading_tools(Path.cwd()) if tools else (),
+            "permit": repl.permit,
+        }
+        chat = runner.run(_begin(log, session, setup))
+        if not as_json:
+            heading = f"{provider.model} ({provider.name}), session {chat.id}"
+            click.echo(click.style(heading, dim=True), err=True)
+        _converse(runner, chat, repl)
 
 
 @contextlib.contextmanager
-def _closing(
-    runner: asyncio.Runner, wire: Wire, store_url: str | None, config: str | None
-) -> Iterator[Log]:
-    log = opened(store_url, config, wire=wire)
-    try:
-        yield log
-    finally:
-        runner.run(log.close())
-        runner.run(wire.close())
+def _log(
+    provider: Provider, store_url: str | None, config: str | None
+) -> Iterator[tuple[asyncio.Runner, Log]]:
+    """An event loop and a log with the wire to this provider; all are closed in the end."""
+    import asyncio
+
+    from thoughtline.cli import simulated
+
+    wire = simulated.wire_to(provider)
+    with asyncio.Runner() as runner:
+        log = open_session_log(store_url, config, creates=True, wire=wire)
+        try:
+            yield runner, log
+        finally:
+            runner.run(log.close())
+            runner.run(wire.close())
 
 
-async def _as_before(log: Log, session: str, otherwise: Provider) -> Provider:
-    """Whom a session talked with last, where nobody says whom to ask now."""
-    chat = await log.resume(await find_session(log, session))
+async def _last_provider(log: Log, session: str, otherwise: Provider) -> Provider:
+    """The provider that a session used last, for a command line that names none."""
+    from msgspec.structs import replace
+
+    from thoughtline.agents.provider import Provider
+    from thoughtline.cli import simulated
+    from thoughtline.cli.session_names import find_session
+    from thoughtline.providers.catalogue import PROVIDERS, SCHEME
+
+    async with log:
+        chat = await log.resume(await find_session(log, session))
     last = next((turn.target for turn in reversed(chat.turns) if turn.target), None)
     if last is None:
         return otherwise
     model = last.asked or last.model
-    if last.endpoint.startswith("sim://"):
-        made = sim_provider(last.endpoint.removeprefix("sim://"), model, otherwise.options)
-        return replace(made, overrides=otherwise.overrides)
+    if last.endpoint.startswith(SCHEME):
+        name = last.endpoint.removeprefix(SCHEME)
+        provider = simulated.provider(name, model, options=otherwise.options)
+        return replace(provider, overrides=otherwise.overrides)
     for known in PROVIDERS:
         if last.endpoint in (known.base_url.rstrip("/"), *known.endpoints.values()):
             return Provider(
@@ -140,74 +158,135 @@ async def _as_before(log: Log, session: str, otherwise: Provider) -> Provider:
                 overrides=otherwise.overrides,
             )
     raise click.UsageError(
-        f"this session talked with {model} at {last.endpoint}; say whom to ask now with "
+        f"this session talked with {model} at {last.endpoint}; name the provider to ask now with "
         "--provider (or --base-url) and --model"
     )
 
 
-async def _begin(log: Log, session: str | None, setting: dict[str, Any]) -> Chat:
+async def _begin(log: Log, session: str | None, setup: dict[str, Any]) -> Chat:
+    from thoughtline.cli.session_names import find_session
+
     if session is None:
-        return await log.create(**setting)
-    return await log.resume(await find_session(log, session), **setting)
+        return await log.create(**setup | {"system": setup["system"] or ""})
+    return await log.resume(await find_session(log, session), **setup)
 
 
-def _converse(runner: asyncio.Runner, made: Chat, talk: Talk) -> None:
-    """Message by message, until there are no more."""
-    while (words := talk.ask()) is not None:
+def _converse(runner: asyncio.Runner, chat: Chat, repl: Repl) -> None:
+    """Take message by message, until there are no more."""
+    while (message := repl.read()) is not None:
         work: Coroutine[Any, Any, Chat]
-        work = talk.command(made, words) if words.startswith("/") else talk.say(made, words)
+        work = repl.command(chat, message) if message.startswith("/") else repl.send(chat, message)
         try:
-            made = runner.run(work)
+            chat = runner.run(work)
         except KeyboardInterrupt:
-            talk.stopped()
+            repl.cancelled()
+            if not repl.terminal:
+                raise SystemExit(130) from None
         except ThoughtlineError as error:
+            repl.failed = True
             click.echo(click.style(str(error), fg="red"), err=True)
-    if talk.failed:
+    if repl.failed and not repl.terminal:  # a person has seen it
         raise SystemExit(1)
 
 
-def _provider(name: str | None, model: str | None, said: dict[str, Any]) -> Provider:
-    if name is None and not said["base_url"]:
-        name = (None if model.startswith("sim/") else _found()) if model else SIMULATED
+def _provider(name: str | None, model: str | None, given: dict[str, Any]) -> Provider:
+    from thoughtline.agents.provider import Provider
+    from thoughtline.cli import simulated
+
+    if name is None and not given["base_url"]:
+        name = (None if model.startswith("sim/") else _name_with_key()) if model else SIMULATED
     if name in (None, "sim") and model and model.startswith("sim/"):  # as the gateway has it
         known, _, model = model.removeprefix("sim/").partition("/")
         name = f"sim:{known}"
     if name and name.startswith(("sim:", "sim/")):
         try:
-            return sim_provider(name[4:], model or None, said["options"])
+            return simulated.provider(name[4:], model or "", options=given["options"])
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--provider") from error
     if not model:
-        raise click.UsageError("say which model with --model, or try --provider sim:deepseek")
-    return Provider(name or "mine", model=model, **said)
+        raise click.UsageError("name the model with --model, or try --provider sim:deepseek")
+    return Provider(name or "mine", model=model, **given)
 
 
-def _found() -> str:
+def _name_with_key() -> str:
     """The first provider whose key is in the environment."""
+    from thoughtline.providers.catalogue import PROVIDERS
+
     for known in PROVIDERS:
-        if any(os.environ.get(key, "").strip() for key in known.keys):
+        if known.key_variable(os.environ):
             return known.name
     raise click.UsageError(
-        "say whom to ask with --provider: no key of a known provider is in the environment"
+        "name a provider with --provider: the environment holds no key of a known one"
     )
 
 
-def _key(variable: str) -> str:
-    if variable and not os.environ.get(variable, "").strip():
+def key_in(variable: str) -> str:
+    """The key in the variable that `--key-env` names; empty if it names none."""
+    key = os.environ.get(variable, "").strip()
+    if variable and not key:
         raise click.BadParameter(f"{variable} is not set", param_hint="--key-env")
-    return os.environ.get(variable, "").strip() if variable else ""
+    return key
 
 
 def _options(given: tuple[str, ...]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    import msgspec
+
+    options: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
         try:
-            made[key] = msgspec.json.decode(value)
+            options[key] = msgspec.json.decode(value)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             if not equals or value[:1] in ("{", "["):
                 raise click.BadParameter(
                     f"{text!r} is not KEY=JSON", param_hint="--option"
                 ) from None
-            made[key] = value  # a plain word
-    return made
+            options[key] = value  # a plain word
+    return options
+
+
+def reading_tools(root: Path) -> list[Tool]:
+    """`read_file` and `list_dir` below this folder.
+
+    They write nothing, do not leave the folder (not by `..`, nor by a link), and cut long answers.
+    """
+    from thoughtline.agents.tools import tool
+
+    root = root.resolve()
+
+    def inside(path: str) -> Path:
+        found = (root / path).resolve()
+        if not found.is_relative_to(root):
+            raise PermissionError(f"{path!r} is outside the folder that may be read")
+        return found
+
+    def read_file(path: str) -> str:
+        """Read a text file.
+
+        Args:
+            path: where it is, relative to the working folder.
+        """
+        with inside(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if b"\0" in data:
+            return "[a binary file, not shown]"
+        text = data[:MAX_BYTES].decode("utf-8", "replace")
+        return (
+            f"{text}\n[cut: the first {MAX_BYTES:,} bytes are shown]"
+            if len(data) > MAX_BYTES
+            else text
+        )
+
+    def list_dir(path: str = ".") -> str:
+        """List a folder.
+
+        Args:
+            path: where it is, relative to the working folder.
+        """
+        names = sorted(
+            f"{entry.name}/" if entry.is_dir() else entry.name for entry in inside(path).iterdir()
+        )
+        more = f"\n[and {len(names) - MAX_ENTRIES:,} more]" if len(names) > MAX_ENTRIES else ""
+        return "\n".join(names[:MAX_ENTRIES]) + more or "(empty)"
+
+    return [tool(read_file), tool(list_dir)]

@@ -1,54 +1,38 @@
-"""A careless client in conversation with a simulated provider, with Thoughtline between or not.
+"""A client that drops thoughts talks with a simulated provider, with or without Thoughtline.
 
-The client is the dialect's own writer over turns whose thoughts were thrown away. The judge is the
-simulator, which knows every thought it ever emitted and says in its reply what came back of them.
-The demo shows such conversations to people; the tests hold them with every provider.
+The client writes its requests with the dialect's own writer, from turns without thoughts. The
+simulator knows every thought it emitted and says in its reply which of them came back. The demo
+shows such conversations to people; the tests hold them with every provider.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from thoughtline.capture import output
-from thoughtline.clock import Clock, SystemClock
+from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.clock import SystemClock
 from thoughtline.dialects import DIALECTS
-from thoughtline.dialects.base import Tool
-from thoughtline.errors import ThoughtlineError
-from thoughtline.events import TurnEnded
-from thoughtline.exchanges import Exchange, begin
-from thoughtline.guards import Target
-from thoughtline.parts import Origin, Part, Result, Text, Thought
-from thoughtline.policies import lookup
-from thoughtline.replay import NOTHING, Limits
+from thoughtline.dialects.params import ToolSpec
+from thoughtline.engine.caller import Incoming, Unobserved
+from thoughtline.engine.capture import output_parts
+from thoughtline.engine.exchange import Engine, Exchange
+from thoughtline.engine.routes import unversioned
+from thoughtline.errors import RunFailed, ThoughtlineError
+from thoughtline.log.events import TurnEnded
+from thoughtline.log.parts import Origin, Part, Result, Text, Thought
+from thoughtline.log.turns import Turn
+from thoughtline.providers.contracts import find_policy
+from thoughtline.replay.guard import Target
 from thoughtline.stores.base import Store
 from thoughtline.testing import Reply, Request, Simulator
-from thoughtline.turns import Turn
 
 TOOLS = tuple(
-    Tool(name=name, description=name, parameters={"type": "object", "properties": {}})
+    ToolSpec(name=name, description=name, parameters={"type": "object", "properties": {}})
     for name in ("read_file", "run", "search")
 )
-POLICIES = {
-    "deepseek-v3.2": "deepseek",
-    "deepseek-anthropic": "deepseek",
-    "deepseek-responses": "deepseek",
-    "kimi-k3": "kimi",
-    "gemini-compat": "gemini",
-    "claude": "anthropic",
-    "claude-bound": "anthropic",
-    "openai-ws": "openai",
-}
-"""Which policy row stands for a simulated provider, where the names differ."""
-
-FIELDS: dict[str, dict[str, Any]] = {
-    "claude": {"thinking": {"type": "enabled", "budget_tokens": 2048}},
-    "claude-bound": {"thinking": {"type": "adaptive"}},
-}
-"""What a client sets to make a model think, where it does not by itself."""
 
 
-class Refused(ThoughtlineError):
+class ProviderRefused(ThoughtlineError):
     """The provider refused the request."""
 
     def __init__(self, reply: Reply) -> None:
@@ -56,8 +40,8 @@ class Refused(ThoughtlineError):
         self.reply = reply
 
 
-class Conversation:
-    """One conversation with one simulated provider; `store` None: nothing stands between."""
+class SimulatedConversation:
+    """One conversation with one simulated provider; without a `store`, Thoughtline is not used."""
 
     def __init__(
         self,
@@ -69,23 +53,18 @@ class Conversation:
         tenant: str = "tenant",
         stream: bool = True,
         keep: bool = False,
-        tools: Sequence[Tool] = TOOLS,
-        fields: Mapping[str, Any] | None = None,
-        limits: Limits = NOTHING,
-        clock: Clock | None = None,
     ) -> None:
         self.simulator = simulator
         self.dialect = DIALECTS[simulator.dialect]
         self.model = model
-        self.store = store
         self.account = account
         self.tenant = tenant
         self.stream = stream
-        self.keep = keep  # a client that keeps its thoughts after all
-        self.tools = tools
-        self.fields = FIELDS.get(simulator.provider) if fields is None else fields
-        self.limits = limits
-        self.clock = clock or SystemClock()
+        self.keep = keep  # the client sends thoughts back itself
+        self._clock = SystemClock()
+        self._engine: Engine | None = None
+        if store is not None:
+            self._engine = Engine(store, observer=Unobserved(), clock=self._clock)
         self.turns: list[Turn] = []
         self.exchanges: list[Exchange] = []
         self.replies: list[Reply] = []
@@ -96,7 +75,7 @@ class Conversation:
         name = self.simulator.provider
         policy = POLICIES.get(name, name)
         return Target(
-            policy=lookup(policy, self.dialect.name, self.model),
+            policy=find_policy(policy, self.dialect.name, self.model),
             origin=Origin(
                 dialect=self.dialect.name,
                 provider=policy,
@@ -109,33 +88,33 @@ class Conversation:
 
     async def run(self, exchanges: int, opening: str = "Please mend a.txt") -> None:
         """Talk for this many exchanges: results for calls, a new question after an answer."""
-        said: list[Part] = [Text(text=opening)]
+        parts: list[Part] = [Text(text=opening)]
         for number in range(exchanges):
-            turn = await self.say(said)
-            said = [
+            turn = await self.say(parts)
+            parts = [
                 Result(call=call.id, name=call.name, content=f"result {number}.{index}\n")
                 for index, call in enumerate(turn.calls)
             ]
-            said = said or [Text(text=f"And then, after {number}?")]
+            parts = parts or [Text(text=f"And then, after {number}?")]
 
     async def say(self, parts: Sequence[Part]) -> Turn:
-        """One exchange; raises `Refused` when the provider says no."""
+        """One exchange; raises `ProviderRefused` when the provider says no."""
         self.turns.append(Turn(input=tuple(parts)))
         body = self.request()
-        exchange = await self._begin(body) if self.store is not None else None
+        exchange = await self._begin(self._engine, body) if self._engine is not None else None
         if exchange is not None:
-            body = exchange.body
+            body = exchange.decision.body
         reply = self.simulator.answer(
             Request("POST", self.path(), self.headers(), body, "alt=sse" if self.stream else "")
         )
         self.replies.append(reply)
         if reply.status != 200:
             self.turns.pop()
-            raise Refused(reply)
-        if exchange is not None:
+            raise ProviderRefused(reply)
+        if exchange is not None and self._engine is not None:
             for chunk in reply.chunks:
-                exchange.feed(chunk)
-            await exchange.finish()
+                exchange.recording.feed(chunk)
+            await self._engine.writer.write(exchange.recording)
         self.turns[-1] = replace(self.turns[-1], output=self._output(reply))
         return self.turns[-1]
 
@@ -146,56 +125,43 @@ class Conversation:
             turns,
             model=self.model,
             system="Be brief.",
-            tools=self.tools,
+            tools=TOOLS,
             stream=self.stream,
-            fields=self.fields,
+            fields=FIELDS.get(self.simulator.provider),
         )
 
-    async def _begin(self, body: bytes) -> Exchange:
-        exchange = await begin(
-            self.dialect.read(body),
-            dialect=self.dialect,
-            target=self.target,
-            tenant=self.tenant,
-            store=self.store,  # type: ignore[arg-type]
-            clock=self.clock,
-            stream=self.stream,
-            limits=self.limits,
+    async def _begin(self, engine: Engine, body: bytes) -> Exchange:
+        request = replace(self.dialect.read(body), stream=self.stream)
+        incoming = Incoming(
+            request=request, dialect=self.dialect, target=self.target, tenant=self.tenant
         )
+        exchange = await engine.begin(incoming)
+        exchange.record()
         self.exchanges.append(exchange)
         return exchange
 
     def _output(self, reply: Reply) -> tuple[Part, ...]:
         reader = self.dialect.reader(
-            stream=self.stream, clock=self.clock, origin=self.target.origin, sent=0
+            stream=self.stream, clock=self._clock, origin=self.target.origin, sent=0
         )
-        told = [h for chunk in reply.chunks for h in reader.feed(chunk)] + reader.close()
-        for happening in told:
-            if isinstance(happening, TurnEnded) and happening.outcome != "completed":
-                raise ThoughtlineError(f"the turn {happening.outcome}: {happening.reason}")
-        return tuple(output(told))
+        events = [e for chunk in reply.chunks for e in reader.feed(chunk)] + reader.close()
+        for event in events:
+            if isinstance(event, TurnEnded) and event.outcome != "completed":
+                raise RunFailed(f"the turn {event.outcome}: {event.reason}")
+        return tuple(output_parts(events))
 
     def path(self) -> str:
         """Where the provider listens."""
-        base = self.simulator.base_path
-        match self.dialect.name:
-            case "gemini":
-                verb = "streamGenerateContent" if self.stream else "generateContent"
-                return f"{base}/models/{self.model}:{verb}"
-            case "chat":
-                return f"{base}/chat/completions"
-            case name:
-                return f"{base}/{name}"
+        path = unversioned(self.dialect.request_path(self.model, stream=self.stream))
+        return self.simulator.base_path + path.partition("?")[0]
 
     def headers(self) -> dict[str, str]:
         """Headers with the credential where this dialect's clients put it."""
-        credential = {
-            "messages": {"x-api-key": self.account, "anthropic-version": "2023-06-01"},
-            "gemini": {"x-goog-api-key": self.account},
-        }.get(self.dialect.name, {"authorization": f"Bearer {self.account}"})
-        return {**credential, "content-type": "application/json"}
+        credential = self.dialect.credential(self.account)
+        sent = [credential, *self.dialect.request_headers, ("content-type", "application/json")]
+        return dict(sent)
 
 
 def stripped(turn: Turn) -> Turn:
-    """A turn as a careless client keeps it."""
+    """A turn without its thoughts, as a careless client keeps it."""
     return replace(turn, output=tuple(p for p in turn.output if not isinstance(p, Thought)))

@@ -1,54 +1,54 @@
-"""`thoughtline demo`: a careless client and strict providers, without and with Thoughtline.
+"""`thoughtline demo`: a client that drops thoughts, with and without Thoughtline.
 
 The same tool-using conversation is held twice with each simulated provider: first directly, until
-the provider refuses it or shows what it lost, then with every thought put back from the log. The
-providers are strict and local; nothing leaves this machine.
+the provider refuses it or shows what it lost, then with every thought put back from the log.
 """
 
-import asyncio
+from __future__ import annotations
+
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from thoughtline.cli.conversation import Conversation, Refused
-from thoughtline.parts import Call, Part, Result, Text, Thought
-from thoughtline.replay import Action
-from thoughtline.sessions import Session
-from thoughtline.stores.memory import MemoryStore
-from thoughtline.testing import simulator
-from thoughtline.turns import Turn
+if TYPE_CHECKING:
+    from thoughtline.cli.conversation import SimulatedConversation
+    from thoughtline.log.parts import Part, Thought
+    from thoughtline.log.turns import Turn
+    from thoughtline.stores.memory import MemoryStore
 
 SHOWN = {
     "deepseek": "deepseek-v4-pro",
-    "claude": "claude-sonnet-4-5",
+    "claude-bound": "claude-sonnet-5-5",
     "openai": "gpt-5.6",
     "gemini": "gemini-3-pro-preview",
 }
 """Simulated providers in the demo, one per dialect, and the model to ask for."""
 
-_HELP = """Show what gets lost without Thoughtline, and kept with it.
 
-A client that throws thoughts away (as most do) talks to strict simulated providers: first directly,
-then with Thoughtline between. Nothing leaves this machine and no key is needed.
-
-\b
-    thoughtline demo
-    thoughtline demo --provider kimi --exchanges 12
-    thoughtline demo --json | jq .
-"""
-
-
-@click.command("demo", help=_HELP, short_help="Show what gets lost, and kept.")
+@click.command("demo")
 @click.option("--provider", "names", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--exchanges", default=8, show_default=True, help="How long to talk.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 def demo(*, names: tuple[str, ...], exchanges: int, as_json: bool) -> None:
-    """Hold the conversations and show what came of them."""
+    """Show what gets lost without Thoughtline, and kept with it.
+
+    A client that throws thoughts away (as most do) talks to strict simulated providers: first
+    directly, then with Thoughtline between. Nothing leaves this machine and no key is needed.
+
+    \b
+        thoughtline demo
+        thoughtline demo --provider kimi --exchanges 12
+        thoughtline demo --json | jq .
+    """
+    import asyncio
+
     if exchanges < 1:
         raise click.BadParameter("at least 1", param_hint="--exchanges")
     try:
         played = [asyncio.run(play(name, exchanges)) for name in names or SHOWN]
+        if not names:
+            played.insert(0, asyncio.run(play_translated(exchanges)))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--provider") from error
     if as_json:
@@ -58,11 +58,15 @@ def demo(*, names: tuple[str, ...], exchanges: int, as_json: bool) -> None:
 
 
 async def play(name: str, exchanges: int) -> dict[str, Any]:
-    """One provider, twice."""
+    """Hold the conversation with one provider, directly and through Thoughtline."""
+    from thoughtline.cli.conversation import SimulatedConversation
+    from thoughtline.stores.memory import MemoryStore
+    from thoughtline.testing import simulator
+
     model = SHOWN.get(name) or simulator(name).models()[0]
-    direct = Conversation(simulator(name), model=model)
+    direct = SimulatedConversation(simulator(name), model=model)
     store = MemoryStore()
-    kept = Conversation(simulator(name), model=model, store=store)
+    kept = SimulatedConversation(simulator(name), model=model, store=store)
     return {
         "provider": name,
         "model": model,
@@ -72,14 +76,38 @@ async def play(name: str, exchanges: int) -> dict[str, Any]:
     }
 
 
-async def _outcome(conversation: Conversation, exchanges: int) -> dict[str, Any]:
+async def play_translated(exchanges: int) -> dict[str, Any]:
+    """Hold the conversation in Codex's dialect: at DeepSeek's own endpoint, and translated."""
+    from thoughtline.cli.conversation import SimulatedConversation
+    from thoughtline.cli.translated_conversation import TranslatedConversation
+    from thoughtline.stores.memory import MemoryStore
+    from thoughtline.testing import simulator
+
+    name, model, speaks = "deepseek", SHOWN["deepseek"], "responses"
+    direct = SimulatedConversation(simulator("deepseek-responses"), model=model)
+    store = MemoryStore()
+    kept = TranslatedConversation(simulator(name), model=model, speaks=speaks, store=store)
+    return {
+        "provider": name,
+        "model": model,
+        "speaks": speaks,
+        "direct": await _outcome(direct, exchanges),
+        "kept": await _outcome(kept, exchanges),
+        "turns": await _folded(kept, store),
+    }
+
+
+async def _outcome(conversation: SimulatedConversation, exchanges: int) -> dict[str, Any]:
+    from thoughtline.cli.conversation import ProviderRefused
+    from thoughtline.log.decisions import Action
+
     refusal = ""
     try:
         await conversation.run(exchanges)
-    except Refused as error:
+    except ProviderRefused as error:
         refusal = _message(error.reply.body)
     last = conversation.replies[-1]
-    restored = sum(e.restoration.count(Action.RESTORED) for e in conversation.exchanges)
+    restored = sum(e.decision.replay_plan.count(Action.RESTORED) for e in conversation.exchanges)
     return {
         "exchanges": len(conversation.turns),
         "status": last.status,
@@ -95,7 +123,7 @@ def _audit(header: str) -> dict[str, int]:
 
 
 def _message(body: bytes) -> str:
-    """The provider's own words, wherever it keeps them."""
+    """The message in a provider's error body, whatever its shape."""
     try:
         error = json.loads(body.removeprefix(b"data:"))
         error = error[0] if isinstance(error, list) else error
@@ -105,9 +133,11 @@ def _message(body: bytes) -> str:
         return body.decode("utf-8", "replace")
 
 
-async def _folded(conversation: Conversation, store: MemoryStore) -> list[Turn]:
-    """The session as its log tells it."""
-    session = conversation.exchanges[-1].session
+async def _folded(conversation: SimulatedConversation, store: MemoryStore) -> list[Turn]:
+    """The turns of the session, folded from its log."""
+    from thoughtline.log.sessions import Session
+
+    session = conversation.exchanges[-1].recording.session
     return Session(session).extend(await store.read(session)).turns
 
 
@@ -122,7 +152,8 @@ def _show(played: list[dict[str, Any]]) -> None:
     console.print("\n[bold]A client that throws thoughts away[/bold], and strict providers\n")
     for one in played:
         direct, kept = one["direct"], one["kept"]
-        console.print(f"[bold]{one['provider']}[/bold] [dim]{one['model']}[/dim]")
+        spoken = f", in Codex's dialect ({one['speaks']})" if "speaks" in one else ""
+        console.print(f"[bold]{one['provider']}[/bold]{spoken} [dim]{one['model']}[/dim]")
         console.print(f"  directly              {_verdict(direct)}")
         console.print(f"  through Thoughtline   {_verdict(kept)}\n")
     console.print("[bold]The log of the last one[/bold], folded\n")
@@ -160,13 +191,15 @@ def _thought(thought: Thought) -> str:
 
 
 def _words(parts: tuple[Part, ...]) -> str:
-    said = []
+    from thoughtline.log.parts import Call, Result, Text
+
+    texts = []
     for part in parts:
         match part:
             case Text():
-                said.append(" ".join(part.text.split()))
+                texts.append(" ".join(part.text.split()))
             case Call():
-                said.append(f"{part.name}({part.arguments})")
+                texts.append(f"{part.name}({part.arguments})")
             case Result():
-                said.append(f"→ {part.content.strip()}")
-    return " ".join(said)
+                texts.append(f"→ {part.content.strip()}")
+    return " ".join(texts)

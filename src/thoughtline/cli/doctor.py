@@ -1,11 +1,10 @@
 """`thoughtline doctor`: what is configured, what is reachable, what is wrong and what to do.
 
-Says where each value comes from, then what the checkups found. Ends with 1 when there is a problem.
+Says where each value comes from, then what the checks found (`doctor_checks`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -13,54 +12,55 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
-
-from thoughtline.errors import SettingsError
 
 if TYPE_CHECKING:
-    from thoughtline.cli.checkups import Finding
-    from thoughtline.settings import Loaded
+    from thoughtline.cli.doctor_checks import Diagnostic
+    from thoughtline.gateway.settings import Loaded
 
-_HELP = """Say what is configured, what is reachable and what is wrong.
-
-Looks at the settings and where each comes from, whether the port is free, whether the store opens
-and can be written, and whether the upstreams answer. Changes nothing and sends no key anywhere.
-Ends with 1 when there is a problem.
-"""
 _MARKS = {"ok": ("ok  ", "green"), "note": ("note", "yellow"), "problem": ("bad ", "red")}
 
 
-@click.command("doctor", help=_HELP, short_help="Say what is configured, reachable and wrong.")
+@click.command("doctor")
 @click.option("--config", type=click.Path(path_type=Path), help="A settings file to look at.")
 @click.option("--offline", is_flag=True, help="Do not try to reach the upstreams.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 def doctor(*, config: Path | None, offline: bool, as_json: bool) -> None:
-    """Look at everything."""
-    from thoughtline.cli.checkups import Finding, examine
-    from thoughtline.settings import read
+    """Say what is configured, what is reachable and what is wrong.
+
+    Looks at the settings and where each comes from, whether the port is free, whether the store
+    opens and can be written, and whether the upstreams answer. Changes nothing and sends no key
+    anywhere. Ends with 1 when there is a problem.
+    """
+    import asyncio
+
+    from thoughtline.cli.doctor_checks import Diagnostic, examine
+    from thoughtline.errors import SettingsError
+    from thoughtline.gateway.settings import read
 
     loaded: Loaded | None = None
     try:
         loaded = read({"config": config}, os.environ, Path.cwd())
     except SettingsError as error:
-        advice = "mend it; `thoughtline init --path FILE` writes a file with every setting"
+        advice = "correct it; `thoughtline init --path FILE` writes a file that shows every setting"
         found = [
-            Finding(about="settings", level="problem", text=line, advice=advice)
+            Diagnostic(about="settings", level="problem", text=line, advice=advice)
             for line in str(error).splitlines()
         ]
     else:
         found = asyncio.run(examine(loaded.settings, offline=offline))
-    ok = all(finding.level != "problem" for finding in found)
+    ok = all(diagnostic.level != "problem" for diagnostic in found)
     if as_json:
         click.echo(_as_json(loaded, found, ok=ok))
     else:
-        _tell(loaded, found, ok=ok)
+        _print(loaded, found, ok=ok)
     if not ok:
         raise SystemExit(1)
 
 
-def _as_json(loaded: Loaded | None, found: Sequence[Finding], *, ok: bool) -> str:
-    from thoughtline.settings import describe
+def _as_json(loaded: Loaded | None, found: Sequence[Diagnostic], *, ok: bool) -> str:
+    import msgspec
+
+    from thoughtline.gateway.settings import describe
 
     rows = describe(loaded) if loaded else []
     return json.dumps(
@@ -68,27 +68,27 @@ def _as_json(loaded: Loaded | None, found: Sequence[Finding], *, ok: bool) -> st
             "ok": ok,
             "files": [str(file) for file in loaded.files] if loaded else [],
             "settings": {name: {"value": value, "source": where} for name, value, where in rows},
-            "findings": [msgspec.to_builtins(finding) for finding in found],
+            "findings": [msgspec.to_builtins(diagnostic) for diagnostic in found],
         },
         indent=2,
     )
 
 
-def _tell(loaded: Loaded | None, found: Sequence[Finding], *, ok: bool) -> None:
+def _print(loaded: Loaded | None, found: Sequence[Diagnostic], *, ok: bool) -> None:
     if loaded is not None:
-        _settings(loaded)
-    for finding in found:
-        mark, colour = _MARKS[finding.level]
-        click.echo(f"{click.style(mark, fg=colour)}  {finding.about}: {finding.text}")
-        if finding.advice and finding.level != "ok":
-            click.echo(f"      → {finding.advice}")
-    bad = sum(finding.level == "problem" for finding in found)
+        _print_settings(loaded)
+    for diagnostic in found:
+        mark, colour = _MARKS[diagnostic.level]
+        click.echo(f"{click.style(mark, fg=colour)}  {diagnostic.about}: {diagnostic.text}")
+        if diagnostic.advice and diagnostic.level != "ok":
+            click.echo(f"      → {diagnostic.advice}")
+    bad = sum(diagnostic.level == "problem" for diagnostic in found)
     click.echo("\nAll is well." if ok else f"\n{bad} problem(s).")
 
 
-def _settings(loaded: Loaded) -> None:
+def _print_settings(loaded: Loaded) -> None:
     """What differs from the defaults, and where it is written."""
-    from thoughtline.settings import describe
+    from thoughtline.gateway.settings import describe
 
     files = ", ".join(map(str, loaded.files)) or "none; everything has a default"
     click.echo(f"Settings files: {files}")

@@ -1,23 +1,12 @@
-"""`thoughtline init`: write a commented settings file, and say what to do next.
-
-The file is made from the settings' own definition. Nothing that exists is overwritten unasked.
-"""
-
-from __future__ import annotations
+"""`thoughtline init`: write a commented settings file, and say what to do next."""
 
 import os
 from pathlib import Path
 
 import click
 
-_HELP = """Write a commented settings file.
 
-Every setting is in it with its default and one line about it, switched off: the file changes
-nothing until you take a `#` away. None is needed; without a file the defaults hold.
-"""
-
-
-@click.command("init", help=_HELP, short_help="Write a commented settings file.")
+@click.command("init")
 @click.option(
     "--path",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -27,15 +16,19 @@ nothing until you take a `#` away. None is needed; without a file the defaults h
 )
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
 def init(*, path: Path, force: bool) -> None:
-    """Write the file."""
-    from thoughtline.settings.templates import template
+    """Write a commented settings file.
+
+    Every setting is in it with its default and one line about it, switched off: the file changes
+    nothing until you take a `#` away. None is needed; without a file the defaults hold.
+    """
+    from thoughtline.cli.init_template import template
 
     try:
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(template())
     except FileExistsError:
         raise click.ClickException(
-            f"{path} is there already; nothing was written. Use --force to overwrite it, "
+            f"{path} exists already; nothing was written. Use --force to overwrite it, "
             "or --path to write another one."
         ) from None
     except OSError as error:
@@ -47,7 +40,7 @@ def init(*, path: Path, force: bool) -> None:
 
 
 def _next_steps(path: Path) -> str:
-    from thoughtline.settings import PROVIDERS
+    from thoughtline.providers.catalogue import PROVIDERS
 
     found = [
         f"{provider.name} (${name})"

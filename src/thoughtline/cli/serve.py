@@ -1,114 +1,122 @@
-"""`thoughtline serve`: the gateway, until Ctrl-C.
+"""`thoughtline serve`: the gateway, in one process or with several workers over one store."""
 
-Works with no configuration at all. One process by default; with `--workers` several share the
-store's file. Says where it listens and what to set in a client, and ends gracefully: streams
-finish, turns are written.
-"""
+from __future__ import annotations
 
 import contextlib
-import gc
 import json
-import multiprocessing
 import os
-import signal
 import socket
-import sys
-import tempfile
-import threading
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from thoughtline.cli import simulated
-from thoughtline.errors import ThoughtlineError
-from thoughtline.gateway.app import Gateway
-from thoughtline.gateway.build import build
-from thoughtline.inspector import inspector
-from thoughtline.settings import Settings, load, refuse_exposure
-from thoughtline.wires.http import HttpWire
+from thoughtline.errors import SettingsError, StoreError
+
+if TYPE_CHECKING:
+    from thoughtline.gateway.app import Gateway
+    from thoughtline.gateway.settings import Settings
 
 FLAGS = "THOUGHTLINE_INTERNAL_FLAGS"
-"""How the flags reach the workers: as JSON, in their environment."""
+"""The variable that hands the flags to the workers, as JSON."""
 
-MEETING = "THOUGHTLINE_INTERNAL_MEETING"
-"""And where they find one another: a folder of their own."""
-
-_HELP = """Run the gateway.
-
-Point a client's base URL at it, and no thought is lost. Without any configuration it listens on
-loopback, keeps sessions in a SQLite file in your data folder, and sends each client's own key on.
-
-\b
-    thoughtline serve
-    export OPENAI_BASE_URL=http://127.0.0.1:7337/u/deepseek/v1
-    export ANTHROPIC_BASE_URL=http://127.0.0.1:7337/u/anthropic
-
-\b
-Try it offline, with a model named sim/…:
-    curl http://127.0.0.1:7337/v1/chat/completions -H 'content-type: application/json' \\
-      -d '{"model": "sim/deepseek", "messages": [{"role": "user", "content": "hi"}]}'
-
-`thoughtline init` writes a commented settings file, `thoughtline doctor` checks it.
-"""
+SOCKET_FOLDER = "THOUGHTLINE_INTERNAL_SOCKETS"
+"""The variable that names the folder with the workers' sockets."""
 
 
-@click.command("serve", help=_HELP, short_help="Run the gateway.")
+@click.command("serve")
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=int, help="Port to listen on; 0 takes any free one.  [default: 7337]")
 @click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
 @click.option("--store", "store_url", metavar="URL", help="Where sessions live: sqlite:///….")
 @click.option("--workers", type=int, help="Processes that serve.  [default: 1]")
-@click.option("--strict/--lenient", default=None, help="Answer 409 instead of a placeholder.")
-@click.option("--allow-remote", is_flag=True, default=None, help="Listen elsewhere without keys.")
+@click.option("--strict/--lenient", default=None, help="Answer 409 if a thought is lost.")
+@click.option(
+    "--allow-remote",
+    is_flag=True,
+    default=None,
+    help="Listen anywhere without keys.",
+)
 @click.option("--log-level", help="debug, info, warning or error.")
-@click.option("--json", "as_json", is_flag=True, help="Say where it listens as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
 def serve(*, as_json: bool, **flags: Any) -> None:
-    """Run until Ctrl-C."""
-    try:
-        settings = load(flags, os.environ, Path.cwd())
-        refuse_exposure(settings)
-        listener = _listen(settings)
-    except ThoughtlineError as error:
-        raise click.ClickException(str(error)) from error
+    """Run the gateway.
+
+    Point a client's base URL at it, and no thought is lost. Without any configuration it listens on
+    loopback, keeps sessions in a SQLite file in your data folder, and sends each client's own key
+    on.
+
+    \b
+        thoughtline serve
+        export OPENAI_BASE_URL=http://127.0.0.1:7337/u/deepseek/v1
+        export ANTHROPIC_BASE_URL=http://127.0.0.1:7337/u/anthropic
+
+    \b
+    Try it offline, with a model named sim/…:
+        curl http://127.0.0.1:7337/v1/chat/completions -H 'content-type: application/json' \\
+          -d '{"model": "sim/deepseek", "messages": [{"role": "user", "content": "hi"}]}'
+
+    `thoughtline init` writes a commented settings file, `thoughtline doctor` checks it.
+    """
+    from thoughtline.gateway.settings import load, refuse_exposure
+
+    settings = load(flags, os.environ, Path.cwd())
+    refuse_exposure(settings)
+    listener = _listen(settings)
     port = listener.getsockname()[1]
-    _announce(settings, port, as_json=as_json)
+    _announce(settings, port, trouble=_store_trouble(settings), as_json=as_json)
     flags["port"] = port
     os.environ[FLAGS] = json.dumps(
         {name: value for name, value in flags.items() if value is not None}
     )
-    try:
-        with contextlib.suppress(KeyboardInterrupt):  # handed on by the server when it has ended
-            _run(settings, listener)
-    except ThoughtlineError as error:
-        raise click.ClickException(str(error)) from error
+    with contextlib.suppress(KeyboardInterrupt):  # handed on by the server when it has ended
+        _run(settings, listener)
 
 
 def application() -> Gateway:
-    """What each process serves."""
+    """The gateway that each process serves."""
+    import gc
+    import sys
+
+    from thoughtline.gateway.settings import load
+
     flags: Mapping[str, Any] = json.loads(os.environ.get(FLAGS, "{}"))
-    meeting = os.environ.get(MEETING)
-    env = {name: value for name, value in os.environ.items() if name not in (FLAGS, MEETING)}
+    folder = os.environ.get(SOCKET_FOLDER)
+    env = {name: value for name, value in os.environ.items() if name not in (FLAGS, SOCKET_FOLDER)}
     settings = load(flags, env, Path.cwd())
-    _follow()
-    gateway = build(
-        settings,
-        wire=simulated.SimWire(HttpWire()),
-        simulated=lambda model: simulated.upstream(model, settings.replay.overrides),
-        models=simulated.models(),
-        pages=partial(inspector, meeting=Path(meeting) if meeting else None),
-    )
+    _end_with_supervisor()
+    gateway = with_simulators(settings, socket_folder=Path(folder) if folder else None)
     gc.collect()
-    gc.freeze()  # what is here now stays: nobody needs to look at it again
+    gc.freeze()  # what was made at start lives on: the collector can skip it
     gc.set_threshold(50_000, 20, 50)  # a request leaves hardly any cycles behind
     sys.setswitchinterval(0.02)  # the writer's thread has its turn when the loop waits, not before
     return gateway
 
 
-def _follow() -> None:
-    """A worker ends when its supervisor does, in whatever way, and gives the port back."""
+def with_simulators(settings: Settings, *, socket_folder: Path | None = None) -> Gateway:
+    """A gateway with the inspector's pages, and with the simulated providers as `sim/…` models."""
+    from functools import partial
+
+    from thoughtline.cli import simulated
+    from thoughtline.gateway.build import build
+    from thoughtline.inspector import inspector
+
+    wire = simulated.SimWire()
+    return build(
+        settings,
+        simulated=lambda model: simulated.upstream(model, settings.replay.overrides, wire),
+        models=simulated.models(),
+        pages=partial(inspector, socket_folder=socket_folder),
+    )
+
+
+def _end_with_supervisor() -> None:
+    """End this worker when its supervisor ends, however it ends, so that the port is free again."""
+    import multiprocessing
+    import signal
+    import threading
+
     supervisor = multiprocessing.parent_process()
     if supervisor is None:
         return
@@ -117,32 +125,67 @@ def _follow() -> None:
         supervisor.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=wait, name="follow", daemon=True).start()
+    threading.Thread(target=wait, name="supervisor", daemon=True).start()
 
 
 def _listen(settings: Settings) -> socket.socket:
-    """Take the port now, so that a taken one is a sentence and not a stack trace."""
+    """Bind the port now, so that a taken one is a sentence and not a stack trace."""
     host, port = settings.server.host, settings.server.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(2048)  # whoever comes before the rooms are open waits
+        listener.listen(2048)  # clients that connect before the start is complete wait
     except OSError as error:
         listener.close()
-        raise ThoughtlineError(
-            f"cannot listen on {host}:{port} ({error.strerror or error}); "
-            "another gateway may be running: choose another `--port`"
+        raise SettingsError(
+            f"cannot listen on {host}:{port} ({error.strerror or error}); if another gateway is "
+            "running there, use that one, or choose another `--port`"
         ) from error
-    listener.set_inheritable(True)  # the workers' too
+    listener.set_inheritable(True)  # so that workers can use it
     return listener
 
 
+def _store_trouble(settings: Settings) -> str:
+    """Make the store's folder and secret, and read from it; why it does not answer, else empty.
+
+    A store that is down does not stop the gateway, but whoever starts it should know. Raises
+    `SettingsError` where nothing would ever be kept.
+    """
+    import asyncio
+
+    from thoughtline.engine.folders import make_store_folder
+    from thoughtline.engine.secrets import store_secret
+    from thoughtline.gateway.settings import mask
+    from thoughtline.stores import open_store
+
+    if settings.store.record == "off":
+        return ""
+
+    async def read() -> None:
+        store = open_store(settings.store.url)
+        try:
+            await store.sessions(limit=1)
+        finally:
+            await store.close()
+
+    make_store_folder(settings.store.url)
+    store_secret(settings.store.url, os.environ)
+    try:
+        asyncio.run(read())
+    except StoreError as error:
+        return mask(str(error))
+    return ""
+
+
 def _run(settings: Settings, listener: socket.socket) -> None:
+    from functools import partial
+
     import uvicorn
 
-    from thoughtline.cli.heads import Bounded
+    from thoughtline.gateway.server.protocol import HttpProtocol
+    from thoughtline.gateway.server.websocket_protocol import WebSocketProtocol
 
     server = settings.server
     config = uvicorn.Config(
@@ -153,9 +196,11 @@ def _run(settings: Settings, listener: socket.socket) -> None:
         access_log=False,
         server_header=False,
         date_header=False,
-        proxy_headers=False,  # nobody here asks who is behind a proxy
+        proxy_headers=False,  # the client's address is not taken from headers
         limit_concurrency=server.max_connections,
-        http=Bounded,
+        http=cast("type[HttpProtocol]", partial(HttpProtocol, body_timeout=server.body_timeout)),
+        ws=WebSocketProtocol,
+        ws_per_message_deflate=False,  # a small frame could unpack to a large one
         h11_max_incomplete_event_size=server.max_header_bytes,
         ws_max_size=server.max_body_bytes,
         timeout_keep_alive=75,  # a client that uses a connection again should find it open
@@ -165,29 +210,35 @@ def _run(settings: Settings, listener: socket.socket) -> None:
     if server.workers > 1:
         from uvicorn.supervisors import Multiprocess
 
-        with _meeting():
+        with _socket_folder():
             Multiprocess(config, sockets=[listener]).run()
         return
     uvicorn.Server(config).run(sockets=[listener])
 
 
 @contextlib.contextmanager
-def _meeting() -> Iterator[None]:
-    """A folder for the sockets of the workers, where there are such sockets."""
+def _socket_folder() -> Iterator[None]:
+    """Make a folder for the workers' Unix sockets, where the system has them."""
     if not hasattr(socket, "AF_UNIX"):
         yield
         return
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="thoughtline-", ignore_cleanup_errors=True) as folder:
-        os.environ[MEETING] = folder
+        os.environ[SOCKET_FOLDER] = folder
         yield
 
 
-def _announce(settings: Settings, port: int, *, as_json: bool) -> None:
+def _announce(settings: Settings, port: int, *, trouble: str = "", as_json: bool) -> None:
+    """Say where the gateway listens and what to do next, once its store has answered."""
+    from thoughtline.gateway.settings import mask
+
     host = settings.server.host
     listening = _url(host, port)
-    url = _url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)  # noqa: S104 (told apart)
+    url = _url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)  # noqa: S104 (compared, not bound)
     if as_json:
-        click.echo(json.dumps({"url": url, "store": settings.store.url, "pid": os.getpid()}))
+        said = {"url": url, "store": mask(settings.store.url), "pid": os.getpid()}
+        click.echo(json.dumps(said | ({"trouble": trouble} if trouble else {})))
         return
     ready = [name for name, upstream in settings.upstreams.items() if upstream.key]
     keyless = "none, each client sends its own"
@@ -203,10 +254,15 @@ def _announce(settings: Settings, port: int, *, as_json: bool) -> None:
 
   Offline: any model named sim/… (sim/deepseek, sim/claude, sim/openai, sim/gemini)
   Keys of its own: {", ".join(ready) or keyless}
-  Sessions: {settings.store.url}
+  Sessions: {mask(settings.store.url)}
   Look at them: {url}/inspect
   Ctrl-C stops it; open streams finish first.
 """)
+    if trouble:
+        warning = "The store does not answer. Requests go through; what is new is held in memory"
+        click.echo(
+            f"  {click.style(f'{warning} until it does.', fg='red')}\n  {trouble}\n", err=True
+        )
 
 
 def _url(host: str, port: int) -> str:

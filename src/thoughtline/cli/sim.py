@@ -1,8 +1,4 @@
-"""`thoughtline sim`: serve the strict simulated providers, to test any client against them.
-
-Prints where each provider listens and what to set in a client, then serves on loopback until
-Ctrl-C. The providers themselves are in `thoughtline.testing.sims`.
-"""
+"""`thoughtline sim`: serves the strict simulated providers of `thoughtline.testing.sims`."""
 
 from __future__ import annotations
 
@@ -17,43 +13,11 @@ if TYPE_CHECKING:
 
 PORT = 7338
 
-_SETTINGS = {
-    "chat": "OPENAI_BASE_URL",
-    "responses": "OPENAI_BASE_URL",
-    "messages": "ANTHROPIC_BASE_URL",
-    "gemini": "GOOGLE_GEMINI_BASE_URL",
-}
 
-
-# \b keeps click from filling a paragraph.
-_HELP = """Serve simulated providers that are as strict as the real ones.
-
-Each provider checks what the real one checks, with its status and its words, and needs no network
-and no real key: any key will do. Each reply has the header x-sim-thoughts, which says what became
-of the thoughts that the provider had emitted:
-
-\b
-    exact=5; altered=0; missing=1; misplaced=0; foreign=0
-
-So you see what your client loses, also where the provider says nothing.
-
-\b
-Try it:
-    thoughtline sim --provider deepseek
-    export OPENAI_BASE_URL=http://127.0.0.1:7338/deepseek OPENAI_API_KEY=any
-    (run your client, then ask what it lost)
-    curl http://127.0.0.1:7338/deepseek/_sim
-
-\b
-Make it fail, with a request header:
-    x-sim-fault: 500 | 429 | stall | cut:3 | garbage:3
-"""
-
-
-@click.command("sim", help=_HELP, short_help="Serve strict simulated providers.")
+@click.command("sim")
 @click.option("--port", default=PORT, show_default=True, help="Port on 127.0.0.1; 0 for any.")
 @click.option("--provider", "names", multiple=True, metavar="NAME", help="Only this; repeatable.")
-@click.option("--list", "listing", is_flag=True, help="Say what there is, and end.")
+@click.option("--list", "listing", is_flag=True, help="List the providers and exit.")
 @click.option("--delay", default=0.0, metavar="S", help="Seconds between two stream events.")
 @click.option("--split", type=int, metavar="N", help="Bytes per write; 0 sends all at once.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
@@ -66,7 +30,28 @@ def sim(
     split: int | None,
     as_json: bool,
 ) -> None:
-    """Serve simulated providers until Ctrl-C."""
+    """Serve simulated providers that are as strict as the real ones.
+
+    Each provider checks what the real one checks, with its status and its words, and needs no
+    network and no real key: any key will do. Each reply has the header x-sim-thoughts, which says
+    what became of the thoughts that the provider had emitted:
+
+    \b
+        exact=5; altered=0; missing=1; misplaced=0; foreign=0
+
+    So you see what your client loses, also where the provider says nothing.
+
+    \b
+    Try it:
+        thoughtline sim --provider deepseek
+        export OPENAI_BASE_URL=http://127.0.0.1:7338/deepseek OPENAI_API_KEY=any
+        (run your client, then ask what it lost)
+        curl http://127.0.0.1:7338/deepseek/_sim
+
+    \b
+    Make it fail, with a request header:
+        x-sim-fault: 500 | 429 | stall | cut:3 | garbage:3
+    """
     from thoughtline.testing.sims.app import SimApp
     from thoughtline.testing.sims.base import Pace
     from thoughtline.testing.sims.serve import HOST, build, listen, serve_forever
@@ -109,13 +94,14 @@ def _show(sims: Mapping[str, Simulator], root: str, *, as_json: bool) -> None:
 
 
 def _row(name: str, sim: Simulator, root: str) -> dict[str, Any]:
+    from thoughtline.dialects import DIALECTS
     from thoughtline.testing.sims.serve import base_url
 
     return {
         "name": name,
         "dialect": sim.dialect,
         "base_url": base_url(f"{root}/{name}", sim),
-        "setting": _SETTINGS.get(sim.dialect, "base URL"),
+        "setting": DIALECTS[sim.dialect].base_url_variable,
         "models": list(sim.models()),
         "rule": sim.summary,
     }

@@ -1,56 +1,101 @@
 """The built-in simulated providers as upstreams, for people who try things out offline.
 
-A model `sim/NAME` or `sim/NAME/MODEL` goes to the simulator of that name, in this process; any
-other wire carries the rest. The simulator is asked for the model without our prefix, and a path
-that it does not speak is answered with the one that it does. Nothing here is on the way of a
-request to a real provider.
+A model `sim/NAME` or `sim/NAME/MODEL` goes to the simulator of that name, in this process. The
+simulator is asked for the model without the prefix, and a path that it does not speak is answered
+with the one that it does. Only upstreams made here have the wire of this module: a request to a
+real provider does not pass through it.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from thoughtline import splice
-from thoughtline.cli.conversation import POLICIES
+from thoughtline.agents.provider import Provider
+from thoughtline.dialects import DIALECTS, splice
+from thoughtline.engine.endpoints import Upstream
+from thoughtline.engine.routes import parse
 from thoughtline.errors import Unreadable, WireError
-from thoughtline.gateway.routes import parse
-from thoughtline.gateway.upstreams import Upstream
-from thoughtline.policies import Override
+from thoughtline.providers.catalogue import SCHEME
+from thoughtline.providers.overrides import Override
 from thoughtline.testing import PROVIDERS, Reply, Request, Simulator, simulator
 from thoughtline.testing.sims.base import json_reply
 from thoughtline.wires.base import Headers, Inbound, Outbound, Wire
+from thoughtline.wires.http import HttpWire
 
-SCHEME = "sim"
 PREFIX = "sim/"
-_PATHS = {
-    "chat": "/v1/chat/completions",
-    "responses": "/v1/responses",
-    "messages": "/v1/messages",
-    "gemini": "/v1beta/models/{model}:generateContent",
+POLICIES = {
+    "deepseek-v3.2": "deepseek",
+    "deepseek-anthropic": "deepseek",
+    "deepseek-responses": "deepseek",
+    "kimi-k3": "kimi",
+    "gemini-compat": "gemini",
+    "gemini-vertex": "gemini",
+    "claude": "anthropic",
+    "claude-bound": "anthropic",
+    "openai-ws": "openai",
 }
+"""Which policy row stands for a simulated provider, where the names differ."""
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "claude": {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+    "claude-bound": {"thinking": {"type": "adaptive"}},
+}
+"""What a client sets to make a model think, where it does not by itself."""
 
 
-def upstream(model: str, overrides: tuple[Override, ...] = ()) -> Upstream | None:
-    """The simulated upstream that a model's name asks for."""
+def upstream(
+    model: str, overrides: tuple[Override, ...] = (), wire: Wire | None = None
+) -> Upstream | None:
+    """The simulated upstream that a model's name asks for; `wire` is what leads to it."""
     name, _, rest = model.removeprefix(PREFIX).partition("/")
     if name not in PROVIDERS:
         return None
     return Upstream(
         name="sim",
-        base_url=f"{SCHEME}://{name}",
+        base_url=f"{SCHEME}{name}",
         policy=POLICIES.get(name, name),
         overrides=overrides,
+        identity="credential",  # nobody checks a token here
         served=rest or simulator(name).models()[0],
+        dialects=(simulator(name).dialect,),
+        wire=wire,
     )
 
 
-def models() -> list[str]:
-    """Names that a client may ask for."""
-    return [f"sim/{name}/{model}" for name in PROVIDERS for model in simulator(name).models()]
+def provider(
+    name: str,
+    model: str = "",
+    *,
+    options: dict[str, Any] | None = None,
+    policy: str = "",
+    key: str = "",
+) -> Provider:
+    """A simulated provider for the library; raises `ValueError` for one that does not exist."""
+    sim = simulator(name)
+    return Provider(
+        name,
+        model=model or sim.models()[0],
+        key=key,
+        base_url=f"{SCHEME}{name}",
+        dialect=sim.dialect,
+        policy=policy or POLICIES.get(name, name),
+        options=FIELDS.get(name, {}) | (options or {}),
+    )
+
+
+def wire_to(provider: Provider) -> Wire:
+    """The wire to a provider of the library: into this process if it is simulated, else HTTP."""
+    return SimWire() if provider.base_url.startswith(SCHEME) else HttpWire()
+
+
+def models() -> dict[str, str]:
+    """Names that a client may ask for, one per simulated provider, and the dialect of each."""
+    return {f"{PREFIX}{name}": simulator(name).dialect for name in PROVIDERS}
 
 
 class _Answer:
-    """A simulator's reply as a response: what was read of it does not come again."""
+    """A simulator's reply as a response whose chunks are read once."""
 
     def __init__(self, reply: Reply) -> None:
         self._chunks = list(reply.chunks)
@@ -66,22 +111,18 @@ class _Answer:
 
 
 class SimWire:
-    """A wire that ends in this process for `sim://…`, and goes on outside for everything else."""
+    """The wire to simulated providers: `sim://NAME/…` is answered in this process."""
 
-    def __init__(self, outside: Wire) -> None:
-        self._outside = outside
+    def __init__(self) -> None:
         self._sims: dict[str, Simulator] = {}
 
-    def send(self, request: Outbound) -> AbstractAsyncContextManager[Inbound]:
-        """To the simulator that the URL names, or outside."""
-        if not request.url.startswith(f"{SCHEME}://"):
-            return self._outside.send(request)
-        return self._answer(request)
-
     @asynccontextmanager
-    async def _answer(self, request: Outbound) -> AsyncIterator[Inbound]:
+    async def send(self, request: Outbound) -> AsyncIterator[Inbound]:
+        """Ask the simulator that the URL names."""
         url = urlsplit(request.url)
         name = url.netloc
+        if not request.url.startswith(SCHEME):
+            raise WireError(f"{url.scheme}://{name} is not a simulated provider")
         if name not in self._sims:
             self._sims[name] = simulator(name)
         sim = self._sims[name]
@@ -89,19 +130,18 @@ class SimWire:
         headers.setdefault("authorization", "Bearer anybody")  # no key is needed here
         headers.setdefault("anthropic-version", "2023-06-01")  # nor what only SDKs send
         asked = Request(request.method, url.path, headers, request.body, url.query)
-        yield _Answer(_elsewhere(sim, asked) or sim.answer(_plain(sim, asked)))
+        yield _Answer(_other_dialect(sim, asked) or sim.answer(_without_prefix(sim, asked)))
 
     async def close(self) -> None:
-        """Let go of what is outside."""
-        await self._outside.close()
+        """There is nothing to close."""
 
 
-def _elsewhere(sim: Simulator, asked: Request) -> Reply | None:
-    """What to say to somebody who asks in a dialect that this simulator does not speak."""
+def _other_dialect(sim: Simulator, asked: Request) -> Reply | None:
+    """The 404 for a request in a dialect that this simulator does not speak."""
     spoken = parse(asked.method, asked.path).dialect
     if spoken in ("", sim.dialect):
         return None
-    path = _PATHS[sim.dialect].format(model=f"sim%2F{sim.provider}")
+    path = DIALECTS[sim.dialect].request_path(f"sim%2F{sim.provider}", stream=False)
     others = [name for name in PROVIDERS if simulator(name).dialect == spoken]
     text = (
         f"the model sim/{sim.provider} is not served at {asked.path}; it is at {path}, "
@@ -110,7 +150,7 @@ def _elsewhere(sim: Simulator, asked: Request) -> Reply | None:
     return json_reply(404, {"error": {"message": text, "type": "not_found_error"}})
 
 
-def _plain(sim: Simulator, asked: Request) -> Request:
+def _without_prefix(sim: Simulator, asked: Request) -> Request:
     """The request with the model as the simulator knows it."""
     before, models, after = asked.path.partition("/models/")
     if models:

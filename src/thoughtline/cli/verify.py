@@ -1,11 +1,7 @@
-"""`thoughtline verify`: hold a provider's policy row against the provider itself, with your key.
+"""`thoughtline verify`: the checks of `thoughtline.verify` with a user's key, and their report."""
 
-A handful of small requests, their number said beforehand; a table or JSON afterwards. The questions
-and verdicts are in `thoughtline.verifying`; `--upstream sim:NAME` asks a simulated provider instead
-of a real one, in this process.
-"""
+from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -13,37 +9,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
+
+from thoughtline.cli.chat import key_in
+from thoughtline.errors import ThoughtlineError
 
 if TYPE_CHECKING:
-    from thoughtline.library.providers import Provider
-    from thoughtline.verifying import Report, Row
-
-_HELP = """Check a provider's policy row against the provider.
-
-Holds a short conversation with your key, then sends its history again with one thing changed each
-time: a thought missing, empty, altered, under another key. Says what was accepted, what was
-refused, and where that differs from what Thoughtline assumes. Costs a few cents at most.
-
-\b
-    thoughtline verify --upstream deepseek --model deepseek-v4-pro
-    thoughtline verify --upstream mine --base-url http://127.0.0.1:8000/v1 --model glm-4.7
-    thoughtline verify --upstream sim:kimi
-
-With --write, what differs is kept in your config folder, and `thoughtline serve` and `chat` go by
-it from then on; `thoughtline doctor` mentions it.
-
-Ends with 1 when something differs, with 2 when nothing could be tested.
-"""
+    from thoughtline.agents.provider import Provider
+    from thoughtline.verify.report import CheckResult, VerifyReport
 
 
-@click.command("verify", help=_HELP, short_help="Check a policy row against its provider.")
+class NotTested(click.ClickException):
+    """Nothing could be tested, or its result could not be written."""
+
+    exit_code = 3
+
+
+@click.command("verify")
 @click.option("--upstream", required=True, metavar="NAME", help="A known provider, or sim:NAME.")
 @click.option("--model", default="", metavar="MODEL", help="Which model to ask.")
-@click.option("--other-model", default="", metavar="MODEL", help="Try seals on this one, too.")
-@click.option("--base-url", default="", metavar="URL", help="Where it is, if elsewhere.")
+@click.option(
+    "--other-model", default="", metavar="MODEL", help="Also try sealed thoughts with this one."
+)
+@click.option("--base-url", default="", metavar="URL", help="Base URL, if it is another one.")
 @click.option("--dialect", default="", metavar="NAME", help="chat, responses, messages, gemini.")
-@click.option("--policy", default="", metavar="NAME", help="The row, if not the usual one.")
+@click.option("--policy", default="", metavar="NAME", help="Policy row, if not the usual one.")
 @click.option("--key-env", default="", metavar="VAR", help="Variable that holds the key.")
 @click.option("--set", "members", multiple=True, metavar="NAME=JSON", help="Request member.")
 @click.option("--yes", is_flag=True, help="Do not ask before starting.")
@@ -65,126 +54,129 @@ def verify(
     as_json: bool,
     write: str | None,
     members: tuple[str, ...],
-    **said: str,
+    **given: str,
 ) -> None:
-    """Ask, and say what came of it."""
-    from thoughtline.errors import ThoughtlineError
-    from thoughtline.library.providers import endpoint
-    from thoughtline.verifying import estimate
+    """Check a provider's policy row against the provider.
 
-    provider = _provider(upstream, said, _members(members))
+    Holds a short conversation with your key, then sends its history again with one thing changed
+    each time: a thought missing, empty, altered, under another key. Says what was accepted, what
+    was refused, and where that differs from what Thoughtline assumes. Costs a few cents at most.
+
+    \b
+        thoughtline verify --upstream deepseek --model deepseek-v4-pro
+        thoughtline verify --upstream mine --base-url http://127.0.0.1:8000/v1 --model glm-4.7
+        thoughtline verify --upstream sim:kimi
+
+    With --write, what differs is kept in your config folder, and `thoughtline serve` and `chat` go
+    by it from then on; `thoughtline doctor` mentions it.
+
+    Ends with 0 when nothing differs, with 1 when something does, with 2 when the command line is
+    wrong, and with 3 when nothing could be tested: no key, no connection, another answer than a
+    model's, or you said no.
+    """
     try:
-        target = endpoint(provider, os.environ)
-        most = estimate(target.target.policy, target.dialect.name, said["other_model"])
-    except ThoughtlineError as error:
-        raise click.ClickException(str(error)) from error
-    simulated = upstream.startswith("sim:")
-    told = f"About {most} small requests to {target.target.origin.endpoint} ({provider.model})."
-    click.echo(told, err=True)
-    if not (yes or simulated) and sys.stdin.isatty():
-        click.confirm("Go on?", abort=True, err=True)
-    report = asyncio.run(_run(provider, said["other_model"]))
+        provider = _provider(upstream, given, _members(members))
+        report = _verify(provider, given["other_model"], ask=not (yes or upstream[:4] == "sim:"))
+    except (OSError, ThoughtlineError) as error:
+        raise NotTested(str(error)) from error
     if as_json:
+        import msgspec
+
         click.echo(json.dumps({**msgspec.to_builtins(report), "differs": report.differs}))
     else:
         _show(report)
     if report.problem:
-        ctx.exit(2)
+        ctx.exit(NotTested.exit_code)
     if write is not None:
-        _write(report, Path(write) if write else _usual())
+        from thoughtline.engine.folders import user_folder
+        from thoughtline.gateway.settings.loading import POLICIES
+
+        usual = user_folder("config", os.environ) / POLICIES
+        _write(report, Path(write) if write else usual)
     ctx.exit(1 if report.differs else 0)
 
 
-def _usual() -> Path:
-    from thoughtline.settings.loading import POLICIES
-    from thoughtline.settings.sources import user_folder
-
-    return user_folder("config", os.environ) / POLICIES
-
-
-def _write(report: "Report", file: Path) -> None:
-    """Beside what is written there about other endpoints and models."""
-    from thoughtline.verifying.reports import toml
+def _write(report: VerifyReport, file: Path) -> None:
+    """Write the overrides; rows of the file about other endpoints and models stay."""
+    from thoughtline.verify.report import toml
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         before = file.read_text("utf-8") if file.exists() else ""
         file.write_text(toml(report, before), "utf-8")
     except OSError as error:
-        raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
+        raise NotTested(f"cannot write {file}: {error.strerror}") from error
     click.echo(f"Written to {file}.", err=True)
 
 
+def _verify(provider: Provider, other_model: str, *, ask: bool) -> VerifyReport:
+    """Say what it takes, ask if that is all right, and do it."""
+    import asyncio
+
+    from thoughtline.agents.provider import resolve
+    from thoughtline.verify.checks import estimate
+
+    target = resolve(provider, os.environ)
+    estimated = estimate(target.target.policy, target.dialect.name, other_model)
+    notice = (
+        f"About {estimated} small requests to {target.target.origin.endpoint} ({provider.model})."
+    )
+    click.echo(notice, err=True)
+    if ask and sys.stdin.isatty() and not click.confirm("Go on?", err=True):
+        raise NotTested("nothing was tested")
+    return asyncio.run(_run(provider, other_model))
+
+
 def _members(pairs: tuple[str, ...]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
         try:
-            made[name] = json.loads(value)
+            options[name] = json.loads(value)
         except ValueError as error:
-            raise click.BadParameter(f"not JSON: {pair}", param_hint="--set") from error
-    return made
+            raise click.BadParameter(f"{pair!r} is not NAME=JSON", param_hint="--set") from error
+    return options
 
 
-def _provider(upstream: str, said: dict[str, str], options: dict[str, Any]) -> "Provider":
-    from thoughtline.library.providers import Provider
+def _provider(upstream: str, given: dict[str, str], options: dict[str, Any]) -> Provider:
+    from thoughtline.agents.provider import Provider
+    from thoughtline.cli import simulated
 
     if upstream.startswith("sim:"):
-        return _simulated(upstream.removeprefix("sim:"), said, options)
-    if not said["model"]:
-        raise click.BadParameter("which model?", param_hint="--model")
-    key = ""
-    if said["key_env"]:
-        key = os.environ.get(said["key_env"], "").strip()
-        if not key:
-            raise click.BadParameter(f"{said['key_env']} is not set", param_hint="--key-env")
+        name, model = upstream.removeprefix("sim:"), given["model"]
+        try:
+            return simulated.provider(
+                name, model, options=options, policy=given["policy"], key="any"
+            )
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--upstream") from error
+    if not given["model"]:
+        raise click.UsageError("name the model to ask with --model")
     return Provider(
         upstream,
-        model=said["model"],
-        key=key,
-        base_url=said["base_url"],
-        dialect=said["dialect"],
-        policy=said["policy"],
+        model=given["model"],
+        key=key_in(given["key_env"]),
+        base_url=given["base_url"],
+        dialect=given["dialect"],
+        policy=given["policy"],
         options=options,
     )
 
 
-def _simulated(name: str, said: dict[str, str], options: dict[str, Any]) -> "Provider":
-    from thoughtline.cli.conversation import FIELDS, POLICIES
-    from thoughtline.library.providers import Provider
-    from thoughtline.testing import simulator
-
-    try:
-        sim = simulator(name)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--upstream") from error
-    usual = "gemini" if name.startswith("gemini") else POLICIES.get(name, name)
-    return Provider(
-        name,
-        model=said["model"] or sim.models()[0],
-        key="any",
-        base_url=f"sim://{name}",
-        dialect=sim.dialect,
-        policy=said["policy"] or usual,
-        options={**FIELDS.get(name, {}), **options},
-    )
-
-
-async def _run(provider: "Provider", other: str) -> "Report":
+async def _run(provider: Provider, other: str) -> VerifyReport:
     from msgspec.structs import replace
 
-    from thoughtline.cli.simulated import SimWire
+    from thoughtline.agents.provider import resolve
+    from thoughtline.cli import simulated
     from thoughtline.clock import SystemClock
-    from thoughtline.library.providers import endpoint
-    from thoughtline.verifying import verify as ask
-    from thoughtline.verifying.running import options
-    from thoughtline.wires.http import HttpWire
+    from thoughtline.verify.verifier import options
+    from thoughtline.verify.verifier import verify as ask
 
-    target = endpoint(provider, os.environ)
+    target = resolve(provider, os.environ)
     provider = replace(provider, options={**options(target), **provider.options})
-    target = endpoint(provider, os.environ)
-    elsewhere = endpoint(replace(provider, model=other), os.environ) if other else None
-    wire = SimWire(HttpWire())
+    target = resolve(provider, os.environ)
+    elsewhere = resolve(replace(provider, model=other), os.environ) if other else None
+    wire = simulated.wire_to(provider)
     try:
         return await ask(target, wire, SystemClock(), elsewhere=elsewhere)
     finally:
@@ -196,7 +188,7 @@ async def _run(provider: "Provider", other: str) -> "Report":
 _COLOURS = {"as assumed": "green", "differs": "red", "unknown": "yellow"}
 
 
-def _show(report: "Report") -> None:
+def _show(report: VerifyReport) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -224,7 +216,7 @@ def _show(report: "Report") -> None:
     console.print(f"\n[dim]{report.requests} requests.[/dim]\n")
 
 
-def _cells(row: "Row") -> tuple[str, ...]:
+def _cells(row: CheckResult) -> tuple[str, ...]:
     from rich.markup import escape
 
     colour = _COLOURS[row.verdict.value]

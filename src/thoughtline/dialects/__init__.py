@@ -1,12 +1,18 @@
 """Pure, two-way codecs, one per API shape; see `base` for what each of them can do."""
 
 from thoughtline.dialects.base import Dialect
-from thoughtline.dialects.chat import Chat
+from thoughtline.dialects.chat import ChatCompletions
 from thoughtline.dialects.gemini import Gemini
 from thoughtline.dialects.messages import Messages
 from thoughtline.dialects.responses import Responses
 
 DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (Chat(), Responses(), Messages(), Gemini())
+    dialect.name: dialect for dialect in (ChatCompletions(), Responses(), Messages(), Gemini())
 }
 """Every dialect by its name."""
+
+WEBSOCKET_DIALECT = DIALECTS["responses"]
+"""The dialect that can be spoken over a WebSocket."""
+
+DEFAULT = DIALECTS["chat"]
+"""Spoken where a path or a provider belongs to no dialect."""

@@ -1,17 +1,24 @@
-"""Content as clients spell it: strings, lists of parts, nothing at all. Shared by the dialects."""
+"""Parts of messages, as the dialects share them: text, blobs, session hints, results of calls."""
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
-from thoughtline import keys
-from thoughtline.parts import Blob, Part, Text
+import msgspec
+from msgspec.structs import replace
+
+from thoughtline.dialects import splice
+from thoughtline.errors import Unreadable
+from thoughtline.log import keys
+from thoughtline.log.parts import Blob, Call, Part, Result, Text
 
 _NOISE = frozenset({"cache_control", "type", "id", "detail"})
 _HINTED = frozenset({"prompt_cache_key", "session_id", "metadata", "client_metadata"})
 _DATA = ("url", "data", "file_id", "file_data", "image_url", "fileUri")
 
 
-def joined(content: Any) -> str:
-    """The text of a string or a list of parts; other JSON in a canonical spelling."""
+def joined_text(content: Any) -> str:
+    """Return the text of a string or a list of parts; other JSON in its canonical spelling."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -26,11 +33,11 @@ def _text(element: Any) -> str:
         if isinstance(element.get("text"), str):
             return str(element["text"])
         element = {key: value for key, value in element.items() if key != "cache_control"}
-    return keys.canonical(element)
+    return keys.canonical_json(element)
 
 
-def texts(content: Any) -> list[Part]:
-    """Parts of a user's content: its text, and blobs for everything that is not text."""
+def content_parts(content: Any) -> list[Part]:
+    """Return the parts of a user's content: texts, and blobs for everything that is not text."""
     if isinstance(content, str):
         return [Text(text=content)]
     if content is None:
@@ -48,28 +55,28 @@ def texts(content: Any) -> list[Part]:
 
 
 def blob(kind: str, value: Any) -> Blob:
-    """Anything else that was said, known by its data, so that a picture is the same everywhere."""
-    return Blob(kind=kind, digest=keys.digest(_data(value)))
+    """Return a blob known by its data, so that a picture is the same in every dialect."""
+    return Blob(kind=kind, digest=keys.json_digest(_data(value)))
 
 
 def _data(value: Any) -> Any:
-    """The innermost data of a media part: a URL's or a file's own bytes, without the wrapping."""
+    """Return the innermost data of a media part: a URL or a file's bytes, without the wrapping."""
     if isinstance(value, str):
         return value.partition(";base64,")[2] or value
     if not isinstance(value, dict):
         return value
-    bare = {key: inner for key, inner in value.items() if key not in _NOISE}
+    members = {key: inner for key, inner in value.items() if key not in _NOISE}
     for key in _DATA:
-        if key in bare:
-            return _data(bare[key])
-    for key in sorted(bare):
-        if isinstance(bare[key], dict):
-            return _data(bare[key])
-    return bare or value
+        if key in members:
+            return _data(members[key])
+    for key in sorted(members):
+        if isinstance(members[key], dict):
+            return _data(members[key])
+    return members or value
 
 
-def hints(document: dict[str, Any]) -> tuple[str, ...]:
-    """Session ids that clients leave in a body. They break ties and prove nothing."""
+def session_hints(document: dict[str, Any]) -> tuple[str, ...]:
+    """Return the session ids that a client put into a body. They break ties and prove nothing."""
     if _HINTED.isdisjoint(document):
         return ()
     found = [document.get("prompt_cache_key"), document.get("session_id")]
@@ -81,10 +88,74 @@ def hints(document: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(hint for hint in found if isinstance(hint, str) and hint))
 
 
-def group(document: dict[str, Any]) -> str:
-    """The one of the hints that many conversations may share: what a provider's cache goes by."""
+def shared_hint(document: dict[str, Any]) -> str:
+    """Return the hint that many conversations may share: the key of a provider's prompt cache."""
     key = document.get("prompt_cache_key")
     if not key:
         return ""
-    others = hints({**document, "prompt_cache_key": None})
+    others = session_hints({**document, "prompt_cache_key": None})
     return key if isinstance(key, str) and key not in others else ""
+
+
+def raw_blob(kind: str, raw: str) -> Blob:
+    """Return a blob from its JSON text, also where that is nested too deeply to be read."""
+    try:
+        found = blob(kind, splice.loads(raw.encode()))
+    except (Unreadable, RecursionError):
+        found = Blob(kind=kind, digest=keys.string_digest(raw))
+    return replace(found, raw=raw)
+
+
+def answered_calls(output: Sequence[Part], input: Sequence[Part]) -> list[int | None]:
+    """Pair results with calls: for each result of an input, the position of its call, if any.
+
+    Positions count the calls of the output before. The id decides; some APIs have none: then it is
+    the first open call of that name, and without a name the first open one.
+    """
+    waiting = dict(enumerate(part for part in output if isinstance(part, Call)))
+    found: list[int | None] = []
+    for result in (part for part in input if isinstance(part, Result)):
+        place = next((i for i, call in waiting.items() if _answers(result, call)), None)
+        if place is not None:
+            del waiting[place]
+        found.append(place)
+    return found
+
+
+def _answers(result: Result, call: Call) -> bool:
+    if result.call and call.id:
+        return result.call == call.id
+    return not result.name or result.name == call.name
+
+
+def object_arguments(text: str) -> Any:
+    """Return a call's arguments as they were emitted; the API takes nothing but an object."""
+    try:
+        usable = isinstance(splice.loads(text.encode()), dict)
+    except (Unreadable, UnicodeEncodeError):
+        usable = False
+    return msgspec.Raw(text) if usable else {}
+
+
+def checked_arguments(text: str) -> msgspec.Raw:
+    """Return a call's arguments as they are. Raises `Unreadable` where they are no object.
+
+    None are ever made up: a tool would run without them.
+    """
+    try:
+        value = splice.loads(text.encode())
+    except (Unreadable, UnicodeEncodeError):
+        value = None
+    if not isinstance(value, dict):
+        raise Unreadable(f"the arguments of a call are not a JSON object: {text[:200]}")
+    return msgspec.Raw(text.encode())
+
+
+_WHOLE = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)|(-?\d+)\.0+(?![\d.eE])', re.DOTALL)
+
+
+def whole_numbers(arguments: str) -> str:
+    """Return a call's arguments with `120000` for `120000.0`: some clients want integers."""
+    if ".0" not in arguments:
+        return arguments
+    return _WHOLE.sub(lambda found: found[1] or found[0], arguments)

@@ -7,17 +7,19 @@ per event with LF, alone or after an `event:` line, take fast paths that split w
 
 from msgspec import Struct
 
+from thoughtline.dialects.limits import CHECKED_SIZE, check_event, check_event_count
+
 _CR, _LF = b"\r\n"  # as numbers: looking for one of those in bytes is a memchr
 
 
-class Sse(Struct, frozen=True, gc=False):
-    """One event: its name (empty when not given) and its data."""
+class SseEvent(Struct, frozen=True, gc=False):
+    """One event: its name (empty when it has none) and its data."""
 
     name: str
     data: bytes
 
 
-class Splitter:
+class SseParser:
     """An incremental parser of one stream."""
 
     __slots__ = ("_cr", "_lf", "_pieces")
@@ -27,12 +29,12 @@ class Splitter:
         self._cr = False  # the last byte fed was a CR: an LF after it belongs to it
         self._lf = False  # the last byte held is an LF: another one ends the event
 
-    def feed(self, data: bytes) -> list[Sse]:
-        """The events completed by these bytes."""
+    def feed(self, data: bytes) -> list[SseEvent]:
+        """Return the events completed by these bytes."""
         return [event for block in self._blocks(data) if (event := _event(block)) is not None]
 
     def feed_data(self, data: bytes) -> list[bytes]:
-        """The same for dialects that do not name their events: only the data of each."""
+        """Return only the data of each event, for dialects that do not name their events."""
         end = len(data) - 2
         alone = data[:6] == b"data: " and data.find(b"\n") == end and data[-1] == _LF
         if alone and not self._pieces and not self._cr and _CR not in data:
@@ -45,14 +47,16 @@ class Splitter:
                 found.append(event.data)
         return found
 
-    def finish(self) -> list[Sse]:
-        """What a stream that was cut without its last blank line leaves behind."""
+    def finish(self) -> list[SseEvent]:
+        """Return the event that a stream was cut in: its last blank line is missing."""
         event = _event(b"".join(self._pieces))
         self._pieces, self._cr, self._lf = [], False, False
         return [event] if event is not None else []
 
     def _blocks(self, data: bytes) -> list[bytes]:
-        """The lines of the events that are complete now, LF between them."""
+        """Return the lines of each event that is complete now, LF between them."""
+        if len(data) > CHECKED_SIZE:
+            check_event(data)
         if self._cr or _CR in data:
             data = self._unify(data)
         end = data.find(b"\n\n")
@@ -64,16 +68,19 @@ class Splitter:
         if self._pieces:
             data = b"".join([*self._pieces, data])
             self._pieces = []
+            if len(data) > CHECKED_SIZE:
+                check_event(data)
         elif end == len(data) - 2:
             return [data[:end]]
         blocks = data.split(b"\n\n")
+        check_event_count(len(blocks), len(data))
         if last := blocks.pop():
             self._pieces.append(last)
         self._lf = last[-1:] == b"\n"
         return blocks
 
     def _unify(self, data: bytes) -> bytes:
-        """All line ends as LF."""
+        """Return the data with all line ends as LF."""
         if not data:
             return data
         split = self._cr and data[:1] == b"\n"
@@ -82,14 +89,14 @@ class Splitter:
         return b"\n".join(lines).replace(b"\r", b"\n")
 
 
-def _event(block: bytes) -> Sse | None:
-    """One event from its lines; None for comments and blank lines."""
+def _event(block: bytes) -> SseEvent | None:
+    """Parse one event from its lines; None for comments and blank lines."""
     if block[:6] == b"data: " and _LF not in block:
-        return Sse("", block[6:])
+        return SseEvent("", block[6:])
     if block[:7] == b"event: " and block.count(b"\n") == 1:
         head, _, tail = block.partition(b"\ndata: ")
         if tail:
-            return Sse(str(head[7:], "utf-8", "replace"), tail)
+            return SseEvent(str(head[7:], "utf-8", "replace"), tail)
     name = ""
     data: list[bytes] = []
     for line in block.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
@@ -100,4 +107,4 @@ def _event(block: bytes) -> Sse | None:
             data.append(value)
         elif field == b"event":
             name = value.decode("utf-8", "replace")
-    return Sse(name, b"\n".join(data)) if data else None
+    return SseEvent(name, b"\n".join(data)) if data else None

@@ -1,21 +1,26 @@
-"""The ASGI callable: which room a request goes to.
+"""The ASGI application: which handler a request goes to, and what starts and stops with the server.
 
-Requests with a history, and everything else under an upstream, go to the walk (`proxy`), without a
-framework between; WebSockets go to `sockets`. The few pages of our own (health, metrics, admin)
-are a small Starlette application beside it. Starting opens the rooms, stopping waits for streams
-and writes.
+Requests with a history, and everything else under an upstream, go to `proxy`, without a framework
+between; WebSockets go to `websocket`. The gateway's own pages (health, metrics, admin) are a small
+Starlette application. Stopping waits for responses and writes under way.
 """
 
 import asyncio
+import signal
+import threading
 from collections.abc import Callable, Coroutine, Sequence
+from types import FrameType
 from typing import Any
 
-from thoughtline.gateway.browsers import Browsed, page
-from thoughtline.gateway.leaving import before_the_end
-from thoughtline.gateway.proxy import App, Proxy, Receive, Scope, Send
-from thoughtline.gateway.sockets import Sockets
+from thoughtline.dialects import DEFAULT, DIALECTS
+from thoughtline.engine.routes import asked
+from thoughtline.gateway.asgi import App, Receive, Scope, Send, respond_json
+from thoughtline.gateway.cors import Cors, request_origin
+from thoughtline.gateway.errors import GatewayError
+from thoughtline.gateway.proxy import Proxy
+from thoughtline.gateway.websocket.connection import WebSocketGateway
 
-OWN = (
+PAGES = (
     "/health",
     "/ready",
     "/metrics",
@@ -26,9 +31,14 @@ OWN = (
     "/inspect",
     "/favicon.ico",
 )
-"""Paths, or beginnings of paths, that are ours and no upstream's."""
+"""Paths, or prefixes of paths, of the gateway's own pages; they never reach an upstream."""
 
-Task = Callable[[], Coroutine[Any, Any, None]]
+OWN = "/own/"
+"""The prefix of pages for clients, who show the credential that they ask models with."""
+_ADMIN_PAGES = ("/api/", "/inspect")
+"""Pages with a stricter rule of their own: they are the administrator's."""
+
+BackgroundTask = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Gateway:
@@ -40,38 +50,48 @@ class Gateway:
         pages: App,
         *,
         grace: float = 30.0,
-        beside: Sequence[Task] = (),
-        leave: Sequence[Callable[[], None]] = (),
-        last: Sequence[Task] = (),
+        background: Sequence[BackgroundTask] = (),
+        on_shutdown: Sequence[Callable[[], None]] = (),
+        on_closed: Sequence[BackgroundTask] = (),
     ) -> None:
+        """`background` tasks run for as long as the gateway does.
+
+        `on_shutdown` is called as soon as shutdown begins, to end streams that would never end by
+        themselves; `on_closed` when everything else has ended.
+        """
         self.proxy = proxy
-        self.sockets = Sockets(proxy)
+        self.sockets = WebSocketGateway(proxy)
         self._pages = pages
         self._grace = grace
-        self._beside = beside  # what runs for as long as the gateway does
-        self._leave = leave  # what is done as soon as the end is near: streams of ours would go on
-        self._last = last  # what is done when everything else has ended
+        self._background = background
+        self._on_shutdown = on_shutdown
+        self._on_closed = on_closed
         self._running: list[asyncio.Task[None]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Dispatch by kind and path."""
         kind = scope["type"]
         if kind == "http":
-            await self._room(scope)(scope, receive, send)
+            refusal = self.proxy.auth.foreign_host(scope["headers"])
+            if refusal is not None and not scope["path"].startswith(_ADMIN_PAGES):
+                await _refuse(refusal, scope, send)
+            else:
+                await self._handler(scope)(scope, receive, send)
         elif kind == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         else:
             await self.sockets(scope, receive, send)
 
-    def _room(self, scope: Scope) -> App:
+    def _handler(self, scope: Scope) -> App:
         path: str = scope["path"]
-        if path == "/" or path.startswith(OWN):
+        if path == "/" or path.startswith(PAGES):
             return self._pages
-        listing = path.startswith("/v1/models") and scope["method"] in ("GET", "HEAD")
-        room = self._pages if listing else self.proxy
-        return Browsed(room, self.proxy.door) if page(scope["headers"]) else room
+        listing = path.startswith("/v1/models") or path == "/v1beta/models"
+        lists_models = listing and scope["method"] in ("GET", "HEAD")
+        handler = self._pages if lists_models or path.startswith(OWN) else self.proxy
+        return Cors(handler, self.proxy.auth) if request_origin(scope["headers"]) else handler
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             try:
                 message = await receive()
@@ -86,23 +106,60 @@ class Gateway:
                 return
 
     def open(self) -> None:
-        """Start what runs beside the walk."""
-        self._running = [asyncio.ensure_future(task()) for task in self._beside]
-        if self._leave:
-            before_the_end(self._going)
+        """Start the background tasks."""
+        self._running = [asyncio.ensure_future(task()) for task in self._background]
+        if self._on_shutdown:
+            on_stop_signal(self._shutting_down)
 
-    def _going(self) -> None:
-        for leaving in self._leave:
-            leaving()
+    def _shutting_down(self) -> None:
+        for callback in self._on_shutdown:
+            callback()
 
     async def close(self) -> None:
-        """Let streams finish and captures be written, within the grace period; then let go."""
-        self._going()
+        """Let responses and writes under way finish, within the grace period; then close."""
+        self._shutting_down()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await self.proxy.drain(self._grace)
         await self.proxy.wire.close()
         await self.proxy.store.close()
-        for ending in self._last:
-            await ending()
+        for closing in self._on_closed:
+            await closing()
+
+
+async def _refuse(refusal: GatewayError, scope: Scope, send: Send) -> None:
+    """Answer with an error, in the shape of the dialect that the path belongs to."""
+    speaker = DIALECTS.get(asked(scope, scope["method"]).family, DEFAULT)
+    body = speaker.error(refusal.status, refusal.message, code=refusal.code)
+    await respond_json(send, refusal.status, body)
+
+
+def on_stop_signal(callback: Callable[[], None]) -> None:
+    """Call this in the running event loop when the process is asked to stop.
+
+    A server waits for its streams before it tells the application, and a stream that never ends by
+    itself, such as a live feed, would hold it up. The server's own handlers are called as before.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return  # signals reach the main thread only: whoever runs a thread stops it in its own way
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(number)
+        if callable(handler):
+            signal.signal(number, _before(loop, callback, handler))
+
+
+def _before(
+    loop: asyncio.AbstractEventLoop,
+    callback: Callable[[], None],
+    handler: Callable[[int, FrameType | None], object],
+) -> Callable[[int, FrameType | None], None]:
+    """A signal handler that schedules the callback, then calls the handler that was there."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(callback)
+        handler(number, frame)
+
+    return handle

@@ -1,88 +1,77 @@
-"""A request's body, read within limits and unpacked where the client packed it."""
+"""Bodies: read within a limit, and decompressed where they have a content encoding."""
 
 import zlib
-from collections.abc import Awaitable, Callable
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, partial
+from importlib import import_module
 
 from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder
 
+from thoughtline.engine.offload import run_aside
 from thoughtline.errors import ThoughtlineError
-from thoughtline.gateway import zstd
+from thoughtline.gateway.asgi import Receive
 
 _ZLIB = ("gzip", "x-gzip", "deflate")
-_zstd = cache(zstd.unpacker)
-Receive = Callable[[], Awaitable[dict[str, Any]]]
+_IDENTITY = ("", "identity")
+MAX_RATIO = 128
+"""How many times its size a body may unpack to: text reaches 20, and a bomb 1,000."""
+MAX_INLINE = 16 << 10
+"""Bytes of a compressed body up to which it is decompressed on the event loop."""
+FREE_SIZE = 1 << 20
+"""Bytes that it may unpack to in any case."""
+Decompress = Callable[[bytes, int], bytes]
+"""Takes a body and a limit; what it gives is longer than the limit where the body is."""
 
 
-class TooLarge(ThoughtlineError):
+class BodyTooLarge(ThoughtlineError):
     """The request's body is larger than this gateway takes."""
 
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the request body is larger than {limit} bytes; "
+            "shorten the history, or raise `server.max_body_bytes`"
+        )
 
-class Gone(ThoughtlineError):
-    """The client left before its request was complete."""
+
+class RatioTooHigh(BodyTooLarge):
+    """The request's body unpacks to very many times its size."""
+
+    def __init__(self) -> None:
+        ThoughtlineError.__init__(
+            self,
+            f"the request body unpacks to more than {MAX_RATIO} times its size; send it plain, or "
+            "do without replay (`x-thoughtline-replay: off`)",
+        )
 
 
-async def read(receive: Receive, declared: bytes, limit: int) -> bytes:
-    """The whole body. Raises `TooLarge` as soon as that is certain, `Gone` when it never ends.
+class ClientDisconnected(ThoughtlineError):
+    """The client disconnected before its request was complete."""
 
-    `declared` is how long it is to be, in the client's words.
+
+async def read_body(receive: Receive, content_length: bytes, limit: int) -> bytes:
+    """Read a request's body.
+
+    Raises `BodyTooLarge` as soon as its length is known to exceed the limit, `ClientDisconnected`
+    when it never ends.
     """
-    if declared.isdigit() and int(declared) > limit:
-        raise TooLarge(_too_large(limit))
-    pieces: list[bytes] = []
-    size = 0
+    if content_length.isdigit() and int(content_length) > limit:
+        raise BodyTooLarge(limit)
+    body: bytes | bytearray = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
-        piece = message.get("body", b"")
-        if piece:
-            size += len(piece)
-            if size > limit:
-                raise TooLarge(_too_large(limit))
-            pieces.append(piece)
+            raise ClientDisconnected
+        piece: bytes = message.get("body", b"")
+        if piece and not body:
+            body = piece
+        elif piece:  # however small the pieces are, they take no more than their size
+            body = body if isinstance(body, bytearray) else bytearray(body)
+            body += piece
+        if len(body) > limit:
+            raise BodyTooLarge(limit)
         if not message.get("more_body"):
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _too_large(limit: int) -> str:
-    return (
-        f"the request body is larger than {limit} bytes; "
-        "shorten the history, or raise `server.max_body_bytes`"
-    )
-
-
-def known(encoding: str) -> bool:
-    """Whether a body in this content encoding can be unpacked here."""
-    name = encoding.strip().lower()
-    return name in ("", "identity", *_ZLIB) or (name == "zstd" and _zstd() is not None)
-
-
-def encodings() -> str:
-    """The content encodings that can be unpacked here, as a header says them."""
-    return "gzip, deflate, zstd" if _zstd() else "gzip, deflate"
-
-
-def unpack(body: bytes, encoding: str, limit: int) -> bytes | None:
-    """The body without its content encoding; None where it cannot be unpacked here."""
-    encoding = encoding.strip().lower()
-    if encoding in ("", "identity"):
-        return body
-    unzstd = _zstd() if encoding == "zstd" else None
-    if encoding not in _ZLIB and unzstd is None:
-        return None
-    try:
-        if unzstd is not None:
-            plain = unzstd(body, limit)
-        else:  # gzip or zlib, by its own header
-            plain = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, limit + 1)
-    except (zlib.error, ValueError):
-        return None
-    if len(plain) > limit:
-        raise TooLarge(_too_large(limit))
-    return plain
+            return bytes(body)  # the same object where it came in one piece
 
 
 class _Named(Struct):
@@ -92,40 +81,131 @@ class _Named(Struct):
 _named = Decoder(_Named).decode
 
 
-def model(body: bytes) -> str:
-    """The model that a body names, whatever else it is about; empty where it names none."""
+def model_name(body: bytes) -> str:
+    """The `model` of a JSON body; empty where it has none."""
     try:
         return _named(body).model
     except (MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
 
 
-class Unpacker:
-    """A response's chunks without their content encoding, for the reader's copy."""
+# -- content encodings ---------------------------------------------------------------------------
+
+
+def is_supported(encoding: str) -> bool:
+    """Whether a body with this content encoding can be decompressed here."""
+    name = encoding.strip().lower()
+    return name in (*_IDENTITY, *_ZLIB) or (name == "zstd" and _zstd() is not None)
+
+
+def supported_encodings() -> str:
+    """The content encodings that can be decompressed here, as `Accept-Encoding` lists them."""
+    return "gzip, deflate, zstd" if _zstd() else "gzip, deflate"
+
+
+async def decompressed(body: bytes, encoding: str, limit: int) -> bytes | None:
+    """Decompress a body (`decompress`); a large one beside the event loop."""
+    if not encoding:
+        return body
+    decompressing = partial(decompress, body, encoding, limit)
+    return await run_aside(decompressing) if len(body) > MAX_INLINE else decompressing()
+
+
+def decompress(body: bytes, encoding: str, limit: int) -> bytes | None:
+    """The body without its content encoding; None where it cannot be decompressed here.
+
+    Raises `BodyTooLarge`, also where it unpacks to very many times its size.
+    """
+    encoding = encoding.strip().lower()
+    if encoding in _IDENTITY:
+        return body
+    zstd = _zstd() if encoding == "zstd" else None
+    if encoding not in _ZLIB and zstd is None:
+        return None
+    usual = max(FREE_SIZE, MAX_RATIO * len(body))
+    most = min(limit, usual)
+    try:
+        if zstd is not None:
+            plain = zstd(body, most)
+        else:  # gzip or zlib, by its own header
+            plain = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, most + 1)
+    except (zlib.error, ValueError):
+        return None
+    if len(plain) > most:
+        raise RatioTooHigh if usual < limit else BodyTooLarge(limit)
+    return plain
+
+
+class Decompressor:
+    """Decompresses a response chunk by chunk, for the copy that is captured."""
 
     def __init__(self, encoding: str, limit: int = 64 << 20) -> None:
         encoding = encoding.strip().lower()
-        self.packed = encoding in _ZLIB
-        self.readable = self.packed or encoding in ("", "identity")
-        self.why = "" if self.readable else f"{encoding!r} cannot be unpacked here"
-        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32) if self.packed else None
+        self.compressed = encoding in _ZLIB
+        self.readable = self.compressed or encoding in _IDENTITY
+        self.reason = "" if self.readable else f"{encoding!r} cannot be decompressed here"
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32) if self.compressed else None
         self._left = limit
+        self._usual = FREE_SIZE  # bytes that may come out, by the ratio
 
     def feed(self, chunk: bytes) -> bytes:
-        """What this chunk says; nothing from the point on where it is damaged or too much."""
+        """The chunk decompressed; empty once the response is damaged or exceeds the limit."""
         if self._inner is None:
             return chunk if self.readable else b""
+        self._usual += MAX_RATIO * len(chunk)
+        most = min(self._left, self._usual)
         try:
-            plain = self._inner.decompress(chunk, self._left + 1)
+            plain = self._inner.decompress(chunk, most + 1)
         except zlib.error:
             return self._stop("is damaged")
         self._left -= len(plain)
-        return plain if self._left >= 0 else self._stop("is too large unpacked")
+        self._usual -= len(plain)
+        return plain if len(plain) <= most else self._stop("is too large when decompressed")
 
-    def _stop(self, why: str) -> bytes:
-        self.readable, self.why, self._inner = False, why, None
+    def _stop(self, reason: str) -> bytes:
+        self.readable, self.reason, self._inner = False, reason, None
         return b""
 
 
-PLAIN = Unpacker("")
-"""For all that came as it is: there is nothing to remember from one chunk to the next."""
+UNCOMPRESSED = Decompressor("")
+"""For every response without a content encoding: it keeps no state from chunk to chunk."""
+
+
+@cache
+def _zstd() -> Decompress | None:
+    """Zstandard, where Python has it (3.14) or the extra `zstd` is installed: Codex uses it."""
+    try:
+        return _stdlib_zstd()
+    except ImportError:
+        pass
+    try:
+        return _zstandard()
+    except ImportError:
+        return None
+
+
+def _stdlib_zstd() -> Decompress:
+    zstd = import_module("compression.zstd")
+
+    def decompress(body: bytes, limit: int) -> bytes:
+        try:
+            plain: bytes = zstd.ZstdDecompressor().decompress(body, limit + 1)
+        except zstd.ZstdError as error:
+            raise ValueError(str(error)) from error
+        return plain
+
+    return decompress
+
+
+def _zstandard() -> Decompress:
+    zstandard = import_module("zstandard")
+
+    def decompress(body: bytes, limit: int) -> bytes:
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(body) as reader:
+                plain: bytes = reader.read(limit + 1)
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from error
+        return plain
+
+    return decompress

@@ -1,66 +1,69 @@
-"""The gateway, put together from the settings: every room opened and joined.
+"""Builds the gateway from the settings.
 
 Nothing runs yet and no file but the secret is made: the server that is given the result starts
-the rest. Raises `SettingsError` for what cannot work: an open door towards other machines, a secret
-that cannot be read, traces without the package for them.
+the rest. Raises `SettingsError` for settings that cannot work: a gateway that is open to other
+machines without keys, a secret that cannot be read, traces without the package for them.
 """
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from msgspec import Struct
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from thoughtline import settings as configured
 from thoughtline.clock import Clock, SystemClock
-from thoughtline.errors import SettingsError, StoreError
-from thoughtline.gateway import keyfile, openapi, recording
-from thoughtline.gateway.access import Door
-from thoughtline.gateway.admin import Admin
-from thoughtline.gateway.app import Gateway, Task
-from thoughtline.gateway.models import Catalogue
-from thoughtline.gateway.pages import AdminOnly, Mistaken, refusal
-from thoughtline.gateway.proxy import Options, Proxy
-from thoughtline.gateway.status import Status
-from thoughtline.gateway.sweeping import Sweep
-from thoughtline.gateway.upstreams import Directory, Upstream
-from thoughtline.replay import Limits
-from thoughtline.settings import Settings, refuse_exposure
+from thoughtline.engine import secrets
+from thoughtline.engine.endpoints import Directory, Upstream
+from thoughtline.engine.folders import make_store_folder, store_file
+from thoughtline.engine.model_names import ModelNames, ModelRow
+from thoughtline.gateway.app import BackgroundTask, Gateway
+from thoughtline.gateway.asgi import App
+from thoughtline.gateway.auth import Auth
+from thoughtline.gateway.deletions import WAIT, Deletions
+from thoughtline.gateway.hosts import AllowedHosts
+from thoughtline.gateway.options import ProxyOptions
+from thoughtline.gateway.pages.app import pages_app
+from thoughtline.gateway.pages.cache import CachePages
+from thoughtline.gateway.pages.model_lists import ModelLists
+from thoughtline.gateway.pages.models import ModelPages
+from thoughtline.gateway.pages.own_turns import OwnTurnPages
+from thoughtline.gateway.pages.page import Page, pages_of
+from thoughtline.gateway.pages.status import StatusPages
+from thoughtline.gateway.proxy import Proxy
+from thoughtline.gateway.retention import Summaries, Sweep, record_filter
+from thoughtline.gateway.settings import Settings, refuse_exposure
+from thoughtline.gateway.settings.upstreams import same_endpoints
+from thoughtline.gateway.telemetry import Metrics, Telemetry, connect, open_log
+from thoughtline.replay.decide import ReplayLimits
+from thoughtline.replay.guard import LostThought
+from thoughtline.stores import open_store
 from thoughtline.stores.base import Store
-from thoughtline.stores.hot import HotStore
+from thoughtline.stores.cached import SAVE_AFTER, CachedStore
 from thoughtline.stores.memory import MemoryStore
-from thoughtline.stores.urls import open_store
-from thoughtline.telemetry import Metrics, Telemetry, connect, open_log
-from thoughtline.wires.base import Patience, Wire
+from thoughtline.wires.base import Wire
 from thoughtline.wires.http import HttpWire
 
 SIMULATED = "sim:"
 Simulated = Callable[[str], Upstream | None]
 
 
-class Rooms(Struct, frozen=True, kw_only=True):
-    """What more pages may look into."""
+class Components(Struct, frozen=True, kw_only=True):
+    """The parts of a gateway that extra pages may read."""
 
     proxy: Proxy
-    store: HotStore
+    store: CachedStore
     telemetry: Telemetry
     clock: Clock
 
 
-class More(Struct, frozen=True, kw_only=True):
-    """More pages of our own."""
+class ExtraPages(Struct, frozen=True, kw_only=True):
+    """Pages beside the gateway's own, and what they need while it runs."""
 
-    routes: Sequence[BaseRoute] = ()
-    paths: Mapping[str, Any] = {}  # as /openapi.json describes them
-    answers: Sequence[type] = ()  # the structs that they answer with
-    beside: Sequence[Task] = ()  # what runs for as long as the gateway does
-    leave: Sequence[Callable[[], None]] = ()  # what is done as soon as the end is near
+    pages: Sequence[Page] = ()
+    files: Sequence[BaseRoute] = ()  # routes that /openapi.json does not describe
+    background: Sequence[BackgroundTask] = ()  # run for as long as the gateway does
+    on_shutdown: Sequence[Callable[[], None]] = ()  # called as soon as shutdown begins
 
 
 def build(
@@ -70,48 +73,56 @@ def build(
     store: Store | None = None,
     clock: Clock | None = None,
     simulated: Simulated | None = None,
-    models: Sequence[str] = (),
-    pages: Callable[[Rooms], More] | None = None,
+    models: Mapping[str, str] | None = None,
+    pages: Callable[[Components], ExtraPages] | None = None,
     log: TextIO | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Gateway:
-    """A gateway with these settings.
+    """Build a gateway with these settings.
 
-    `simulated` finds the upstream of a `sim/…` model, `models` are the names of those; `pages`
-    are more pages of our own over the same rooms (the inspector's); `log` is where lines go.
+    `simulated` finds the upstream of a `sim/…` model, and `models` are their names, each with its
+    dialect. `pages` makes extra pages over the gateway's components (the inspector's). `log` is the
+    stream of log lines.
     """
     refuse_exposure(settings)
     clock = clock or SystemClock()
     telemetry = _telemetry(settings, clock, log)
-    hot = _store(settings, store, clock, telemetry)
+    cached = _store(settings, store, clock, telemetry)
     proxy = Proxy(
-        door=_door(settings, store, os.environ if env is None else env),
-        directory=_directory(settings, simulated),
-        store=hot,
+        auth=_auth(settings, store, os.environ if env is None else env),
+        directory=make_directory(settings, simulated),
+        store=cached,
         wire=wire or HttpWire(),
         observer=telemetry,
         options=_options(settings),
         clock=clock,
     )
-    telemetry.metrics.watch(
-        streams=lambda: proxy.present.count,
-        trouble=lambda: hot.trouble,
-        backlog=lambda: hot.backlog,
-        memory=lambda: hot.remembered,
+    telemetry.metrics.add_gauges(
+        streams=lambda: proxy.in_flight.count,
+        trouble=lambda: cached.trouble,
+        backlog=lambda: cached.backlog,
+        memory_entries=lambda: cached.remembered,
     )
-    rooms = Rooms(proxy=proxy, store=hot, telemetry=telemetry, clock=clock)
-    more = pages(rooms) if pages else More()
+    components = Components(proxy=proxy, store=cached, telemetry=telemetry, clock=clock)
+    # With several workers, the next request may reach one that does not know the deletion.
+    deletions = Deletions(clock, telemetry.log, wait=WAIT if settings.server.workers == 1 else None)
+    extra = pages(components) if pages else ExtraPages()
     return Gateway(
         proxy,
-        AdminOnly(_pages(_routes(settings, rooms, more, models)), proxy.door),
+        _pages(settings, components, deletions, extra, models),
         grace=settings.server.shutdown_grace,
-        beside=[_sweep(settings, rooms, own=store is None).run, *more.beside],
-        leave=more.leave,
-        last=[telemetry.close],
+        background=[
+            _sweep(settings, components, own=store is None).run,
+            Summaries(cached, telemetry.log).run,
+            deletions.guard,
+            *extra.background,
+        ],
+        on_shutdown=extra.on_shutdown,
+        on_closed=[telemetry.close],
     )
 
 
-# -- rooms ---------------------------------------------------------------------------------------
+# -- components ----------------------------------------------------------------------------------
 
 
 def _telemetry(settings: Settings, clock: Clock, log: TextIO | None) -> Telemetry:
@@ -124,50 +135,47 @@ def _telemetry(settings: Settings, clock: Clock, log: TextIO | None) -> Telemetr
     )
 
 
-def _store(settings: Settings, store: Store | None, clock: Clock, telemetry: Telemetry) -> HotStore:
-    kept = settings.store
-    if kept.cache_url:
-        raise SettingsError(
-            "`store.cache_url` is set, and this version has no shared hot tier; leave it empty"
-        )
-    return HotStore(
-        store or _behind(settings, clock),
-        entries=kept.memory_entries,
-        size=kept.memory_bytes,
-        shared=settings.server.workers > 1,
-        sift=recording.sift(kept.record),
-        watcher=telemetry,
+def _store(
+    settings: Settings, store: Store | None, clock: Clock, telemetry: Telemetry
+) -> CachedStore:
+    options = settings.store
+    lasting = store is None and options.record != "off"
+    return CachedStore(
+        store or _backing_store(settings, clock),
+        entries=options.memory_entries,
+        size=options.memory_bytes,
+        spill=store_file(options.url) if lasting else None,
+        save_after=min(SAVE_AFTER, options.commit_wait / 2),
+        record=record_filter(options.record),
+        observer=telemetry,
+        retention=options.retention,
+        clock=clock,
     )
 
 
-def _behind(settings: Settings, clock: Clock) -> Store:
+def _backing_store(settings: Settings, clock: Clock) -> Store:
     if settings.store.record == "off":
         return MemoryStore(clock)
-    url = settings.store.url
-    path = url.partition("?")[0].removeprefix("sqlite:///")
-    if url.startswith("sqlite:///") and path:
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise SettingsError(
-                f"the folder of `store.url`, {Path(path).parent}, cannot be made "
-                f"({error.strerror or error}); choose another place"
-            ) from error
-    return open_store(url, clock=clock)
+    make_store_folder(settings.store.url)
+    return open_store(settings.store.url, clock=clock)
 
 
-def _door(settings: Settings, store: Store | None, env: Mapping[str, str]) -> Door:
+def _auth(settings: Settings, store: Store | None, env: Mapping[str, str]) -> Auth:
     lasting = store is None and settings.store.record != "off"
-    place = keyfile.place(settings.store.url, env) if lasting else None
-    return Door(
-        keyfile.secret(place),
+    place = secrets.place(settings.store.url, env) if lasting else None
+    return Auth(
+        secrets.secret(place),
         clients={name: client.key.reveal() for name, client in settings.access.clients.items()},
         admin_token=settings.access.admin_token.reveal(),
+        identity_header=settings.access.identity_header,
         origins=settings.access.origins,
+        hosts=AllowedHosts(settings.access.hosts, listening=settings.server.host),
     )
 
 
-def _directory(settings: Settings, simulated: Simulated | None) -> Directory:
+def make_directory(settings: Settings, simulated: Simulated | None = None) -> Directory:
+    """All upstreams that the settings name, and those that are known."""
+    same = same_endpoints(settings.upstreams)
     upstreams = [
         Upstream(
             name=name,
@@ -177,85 +185,80 @@ def _directory(settings: Settings, simulated: Simulated | None) -> Directory:
             models=upstream.models,
             headers={header: value.reveal() for header, value in upstream.headers.items()},
             endpoints=upstream.endpoints,
+            dialects=upstream.dialects,
             supports_websockets=upstream.supports_websockets,
-            patience=_patience(settings, upstream),
-            configured=upstream.standing == "configured",
+            timeouts=settings.timeouts(upstream),
+            configured=upstream.source == "configured",
             overrides=settings.replay.overrides,
+            identity=upstream.identity,
+            lost_thought=LostThought(upstream.lost_thought),
+            same_endpoints=same[name],
         )
         for name, upstream in settings.upstreams.items()
         if not upstream.base_url.startswith(SIMULATED)
     ]
-    return Directory(upstreams, simulated)
+    rows = [
+        ModelRow(
+            pattern=pattern,
+            upstream=row.to.partition("/")[0],
+            model=row.to.partition("/")[2],
+            effort=row.effort,
+            dialect=row.dialect,
+        )
+        for pattern, row in settings.models.items()
+    ]
+    return Directory(upstreams, simulated, ModelNames(rows))
 
 
-def _patience(settings: Settings, upstream: configured.Upstream) -> Patience:
-    timeouts = settings.timeouts(upstream)
-    return Patience(connect=timeouts.connect, first_byte=timeouts.first_byte, idle=timeouts.idle)
-
-
-def _options(settings: Settings) -> Options:
+def _options(settings: Settings) -> ProxyOptions:
     server, replay = settings.server, settings.replay
-    return Options(
+    return ProxyOptions(
         max_body_bytes=server.max_body_bytes,
         keepalive=server.keepalive_interval,
         commit_wait=settings.store.commit_wait,
         finish_on_disconnect=server.finish_on_disconnect,
         strict=replay.strict,
-        limits=Limits(last=replay.keep_last, loop_only=replay.loop_only),
-        whole=settings.store.record == "sessions",
+        limits=ReplayLimits(last=replay.keep_last, loop_only=replay.loop_only),
+        records_all=settings.store.record == "sessions",
     )
 
 
-def _sweep(settings: Settings, rooms: Rooms, *, own: bool) -> Sweep:
-    kept = settings.store
-    in_memory = own and kept.record == "off"
+def _sweep(settings: Settings, components: Components, *, own: bool) -> Sweep:
+    options = settings.store
+    in_memory = own and options.record == "off"
     return Sweep(
-        rooms.store,
-        retention=kept.retention,
-        clock=rooms.clock,
-        log=rooms.telemetry.log,
-        room=(kept.memory_entries, kept.memory_bytes) if in_memory else None,
+        components.store,
+        retention=options.retention,
+        clock=components.clock,
+        log=components.telemetry.log,
+        memory_limit=(options.memory_entries, options.memory_bytes) if in_memory else None,
     )
 
 
 # -- pages ---------------------------------------------------------------------------------------
 
 
-def _routes(
-    settings: Settings, rooms: Rooms, more: More, models: Sequence[str]
-) -> Sequence[BaseRoute]:
-    proxy, store, telemetry = rooms.proxy, rooms.store, rooms.telemetry
-    catalogue = Catalogue(proxy.directory, proxy.door, models)
-    described = openapi.document(more.paths, more.answers)
-    return [
-        *Status(proxy, store, telemetry.metrics, catalogue, described).routes(),
-        *Admin(store, telemetry, retention=settings.store.retention).routes(),
-        *more.routes,
-    ]
-
-
-def _pages(routes: Sequence[BaseRoute]) -> Starlette:
-    return Starlette(
-        routes=list(routes),
-        exception_handlers={
-            HTTPException: _missing,
-            Mistaken: _mistaken,
-            StoreError: _unavailable,
-        },
+def _pages(
+    settings: Settings,
+    components: Components,
+    deletions: Deletions,
+    extra: ExtraPages,
+    models: Mapping[str, str] | None,
+) -> App:
+    proxy, store, telemetry = components.proxy, components.store, components.telemetry
+    lists = ModelLists(proxy.directory, proxy.wire, components.clock)
+    cache = CachePages(
+        store,
+        telemetry,
+        deletions,
+        upstreams=proxy.directory,
+        retention=settings.store.retention,
     )
-
-
-async def _missing(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for nothing else)
-    text = f"there is no page for {request.method} {request.url.path}; /openapi.json lists all"
-    code = "method_not_allowed" if error.status_code == 405 else "not_found"
-    return refusal(error.status_code, text, code, dict(error.headers or {}))
-
-
-async def _mistaken(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Mistaken)  # noqa: S101 (it is registered for nothing else)
-    return refusal(error.status, str(error), error.code)
-
-
-async def _unavailable(_: Request, error: Exception) -> Response:
-    return refusal(503, str(error), "store_unavailable")
+    pages = [
+        *pages_of(StatusPages(proxy, store, telemetry.metrics)),
+        *pages_of(ModelPages(proxy.directory, proxy.auth, lists, models)),
+        *pages_of(cache),
+        *pages_of(OwnTurnPages(store, proxy.auth, proxy.directory)),
+        *extra.pages,
+    ]
+    return pages_app(pages, extra.files, proxy.auth)

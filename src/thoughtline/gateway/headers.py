@@ -1,10 +1,18 @@
-"""Headers on their way: hop-by-hop ones end here, credentials are exchanged, ours are added."""
+"""Headers of requests and responses on their way through the gateway.
+
+Hop-by-hop headers end here, the client's credential is replaced by the upstream's key, and the
+`x-thoughtline-…` headers are read and added.
+"""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from enum import StrEnum
 
-from thoughtline.exchanges import Exchange
-from thoughtline.gateway.access import CREDENTIALS
-from thoughtline.replay import Action, Restoration
+from thoughtline.dialects import DEFAULT, DIALECTS
+from thoughtline.engine.exchange import Exchange
+from thoughtline.gateway.asgi import RawHeaders
+from thoughtline.gateway.credentials import CREDENTIALS
+from thoughtline.log.decisions import HEADER_ORDER, word_counts
+from thoughtline.replay.decide import ReplayPlan
 
 HOP_BY_HOP = frozenset(
     {
@@ -20,19 +28,20 @@ HOP_BY_HOP = frozenset(
         "expect",
     }
 )
-_ENDLESS = HOP_BY_HOP | {"content-length"}
-_OURS_IN = frozenset({b"x-thoughtline-session", b"x-thoughtline-replay"})
-_NEVER = {name.encode() for name in HOP_BY_HOP} | _OURS_IN
+_NOT_IN_STREAMS = HOP_BY_HOP | {"content-length"}
+_NEVER = {name.encode() for name in HOP_BY_HOP}
+_NEVER |= {b"x-thoughtline-session", b"x-thoughtline-replay", b"x-thoughtline-report"}
 _NEVER |= {b"host", b"content-length", b"accept-encoding"}
-_GONE = {
-    (keyed, recoded): frozenset(_NEVER)
-    | (CREDENTIALS if keyed else frozenset())
-    | ({b"content-encoding"} if recoded else frozenset())
-    for keyed in (False, True)
-    for recoded in (False, True)
+_REMOVED = {
+    (credentials, decompressed): frozenset(_NEVER)
+    | (CREDENTIALS if credentials else frozenset())
+    | ({b"content-encoding"} if decompressed else frozenset())
+    for credentials in (False, True)
+    for decompressed in (False, True)
 }
-"""What does not go on: by whether the client's credential stays here, and the body is plain now."""
-_HINTS = (
+"""Headers that do not go upstream, by whether the client's credentials are removed and whether the
+body was decompressed."""
+_SESSION_HEADERS = (
     b"x-thoughtline-session",
     b"session-id",
     b"session_id",
@@ -45,112 +54,151 @@ _HINTS = (
     b"conversation_id",
 )
 """Headers in which clients name their session."""
-_HINTING = frozenset(_HINTS)
-
-Pairs = Sequence[tuple[bytes, bytes]]
-"""Headers as the ASGI server gives them, with names in lower case."""
+_SESSION_HEADER_SET = frozenset(_SESSION_HEADERS)
 
 
-def hints(known: Mapping[bytes, bytes]) -> list[str]:
-    """Session ids that clients send along; our own header first."""
-    if _HINTING.isdisjoint(known):
+def session_hints(headers: Mapping[bytes, bytes]) -> list[str]:
+    """Session ids that the client sends; `x-thoughtline-session` first."""
+    if _SESSION_HEADER_SET.isdisjoint(headers):
         return []
-    return [known[name].decode("latin-1") for name in _HINTS if known.get(name)]
+    return [headers[name].decode("latin-1") for name in _SESSION_HEADERS if headers.get(name)]
 
 
-def wish(known: Mapping[bytes, bytes]) -> str:
-    """What the client asks of replay: `off` or `strict`, if anything."""
-    said = known.get(b"x-thoughtline-replay")
-    return said.decode("latin-1").strip().lower() if said else ""
+def replay_mode(headers: Mapping[bytes, bytes]) -> str:
+    """The `x-thoughtline-replay` of a request: `off`, `strict`, or empty."""
+    value = headers.get(b"x-thoughtline-replay")
+    return value.decode("latin-1").strip().lower() if value else ""
 
 
-def upstream(
-    headers: Pairs, *, dialect: str, key: str, recoded: bool, ours: bool = False
+def wants_report(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a WebSocket client wants the answer's headers, as an event before its first one."""
+    return headers.get(b"x-thoughtline-report", b"").strip().lower() == b"on"
+
+
+def to_upstream(
+    headers: RawHeaders, *, dialect: str, key: str, decompressed: bool, gateway_key: bool = False
 ) -> list[tuple[str, str]]:
-    """What goes on: `key` replaces the client's credential; `recoded`: the body is plain now.
+    """The headers of a request to an upstream.
 
-    `ours`: the client's credential opened this gateway's door, and is for nobody else.
+    `key` replaces the client's credential. `decompressed`: the body lost its content encoding.
+    `gateway_key`: the client's credential is a key of this gateway, and goes to nobody else.
     """
-    gone = _GONE[bool(key or ours), recoded]
+    removed = _REMOVED[bool(key or gateway_key), decompressed]
     for name, value in headers:
         if name == b"connection":
-            gone |= {word.strip().lower() for word in value.split(b",")}
-    kept = [
+            removed |= {word.strip().lower() for word in value.split(b",")}
+    passed = [
         (name.decode("latin-1"), value.decode("latin-1"))
         for name, value in headers
-        if name not in gone
+        if name not in removed
     ]
-    kept.append(("accept-encoding", "identity"))  # so that what comes back can be read as it comes
+    passed.append(("accept-encoding", "identity"))  # so that the response can be read as it comes
     if key:
-        kept.append(credential(dialect, key))
-    return kept
+        passed.append(DIALECTS.get(dialect, DEFAULT).credential(key))
+    return passed
 
 
-def overlaid(
+def with_configured(
     headers: list[tuple[str, str]], configured: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """With those that are configured for an upstream, each in the place of the client's own."""
+    """The headers with an upstream's configured ones, each in place of the client's own."""
     if not configured:
         return headers
     names = {name.lower() for name in configured}
-    kept = [(name, value) for name, value in headers if name.lower() not in names]
-    return [*kept, *configured.items()]
+    others = [(name, value) for name, value in headers if name.lower() not in names]
+    return [*others, *configured.items()]
 
 
-def joined(headers: Iterable[tuple[str, str]], more: Mapping[str, str]) -> list[tuple[str, str]]:
-    """With more values: one that is there already is added to, as in a list."""
-    left = dict(more)
-    made = [(name, _listed(value, left.pop(name.lower(), ""))) for name, value in headers]
-    return [*made, *left.items()]
-
-
-def _listed(values: str, more: str) -> str:
-    known = [value.strip() for value in values.split(",")]
-    return values if not more or more in known else f"{values},{more}"
-
-
-def credential(dialect: str, key: str) -> tuple[str, str]:
-    """A key where this dialect's providers look for it."""
-    if dialect == "messages":
-        return ("x-api-key", key)
-    if dialect == "gemini":
-        return ("x-goog-api-key", key)
-    return ("authorization", f"Bearer {key}")
-
-
-def downstream(
-    headers: Sequence[tuple[str, str]], ours: Iterable[tuple[str, str]], *, stream: bool = False
+def to_client(
+    headers: Sequence[tuple[str, str]], added: Iterable[tuple[str, str]], *, stream: bool = False
 ) -> list[tuple[bytes, bytes]]:
-    """What the client gets: the upstream's own, without those of its connection, and ours.
+    """The headers of a response to the client: the upstream's, and what the gateway adds.
 
-    A `stream` has no length: a ping, or the news that the upstream broke, may make it longer.
+    A `stream` has no `content-length`: a keep-alive, or an error event, may make it longer.
     """
-    gone = _ENDLESS if stream else HOP_BY_HOP
+    removed = _NOT_IN_STREAMS if stream else HOP_BY_HOP
     for name, value in headers:
         if name == "connection":
-            gone |= {word.strip().lower() for word in value.split(",")}
+            removed |= {word.strip().lower() for word in value.split(",")}
     return [
         (name.encode("latin-1"), value.encode("latin-1"))
-        for name, value in (*headers, *ours)
-        if name not in gone
+        for name, value in (*headers, *added)
+        if name not in removed
     ]
 
 
-def ours(exchange: Exchange, known: Container[str]) -> list[tuple[str, str]]:
-    """Where the turn is kept, and what became of the thoughts; not where an upstream says so."""
-    capture = exchange.capture
-    made = (
-        ("x-thoughtline-session", capture.session),
-        ("x-thoughtline-turn", capture.turn),
-        ("x-thoughtline-replay", _report(exchange.restoration)),
-    )
-    return [pair for pair in made if pair[0] not in known]
+WITHHELD = "withheld=identity"
+"""In place of the counts, where the provider refused a client that only its own token names."""
 
 
-def _report(restoration: Restoration) -> str:
-    done = [ruling.action for ruling in restoration.rulings]
-    return (
-        f"restored={done.count(Action.RESTORED) + done.count(Action.REPLACED)}; "
-        f"missed={restoration.missed}; placeholder={done.count(Action.PLACEHOLDER)}; "
-        f"dropped={done.count(Action.DROPPED)}"
+class PassedThrough(StrEnum):
+    """Why a request passed through untouched: `x-thoughtline-replay: passed=…`."""
+
+    OFF = "off"
+    NO_HISTORY = "no_history"
+    UNREADABLE = "unreadable"
+    TOO_COMPLEX = "too_complex"
+
+
+PASSED_THROUGH = {
+    PassedThrough.OFF: "the client asked for it with `x-thoughtline-replay: off`",
+    PassedThrough.NO_HISTORY: "the path is not one of those that carry a conversation",
+    PassedThrough.UNREADABLE: "the body is not what this API takes, so it was not looked into",
+    PassedThrough.TOO_COMPLEX: "the body holds too many elements for its size, so it was not read",
+}
+"""Each reason with its meaning, as the reference has it."""
+
+
+def thoughtline_headers(exchange: Exchange, received: Container[str]) -> list[tuple[str, str]]:
+    """The headers of a turn: they name the session and the turn, and report on replay.
+
+    One that was `received` from the upstream, which may be another gateway, is left alone.
+    """
+    recording = exchange.recording
+    added = (
+        ("x-thoughtline-session", recording.session),
+        ("x-thoughtline-turn", recording.turn),
+        ("x-thoughtline-replay", replay_header(exchange.decision.replay_plan)),
     )
+    return [pair for pair in added if pair[0] not in received]
+
+
+def failure_headers(
+    exchange: Exchange | None,
+    received: Container[str] = (),
+    *,
+    request: str = "",
+    code: str = "",
+    passed: str = "",
+) -> list[tuple[str, str]]:
+    """The headers of an answer without a turn: the conversation, the failed request, the replay.
+
+    `request` names the failed request, if it is kept. `code` is the gateway's own error, and
+    `passed` why the request was not looked into. A client that is known by what it says of itself
+    hears nothing of a conversation: a refusal may mean that it is somebody else.
+    """
+    added: list[tuple[str, str]] = []
+    said = [f"passed={passed}"] if passed else []
+    if exchange is not None and exchange.incoming.claimed:
+        said.append(WITHHELD)
+    elif exchange is not None:
+        parent = exchange.decision.replay_plan.parent
+        added += [("x-thoughtline-session", parent.session)] if parent else []
+        said.append(replay_header(exchange.decision.replay_plan))
+    if code:
+        said.append(f"refused={code}")
+    added += [("x-thoughtline-request", request)] if request else []
+    added += [("x-thoughtline-replay", "; ".join(said))] if said else []
+    return [pair for pair in added if pair[0] not in received]
+
+
+_HEADER = "; ".join(f"{word.value}=%d" for word in HEADER_ORDER[:-1])
+
+
+def replay_header(replay_plan: ReplayPlan) -> str:
+    """The value of `x-thoughtline-replay`: outputs by word, and whether thinking was switched off.
+
+    The first four words have always stood there, in this order; later ones are added behind.
+    """
+    value = _HEADER % word_counts(replay_plan.decisions)[:-1]
+    return f"{value}; thinking=off" if replay_plan.thinking_off else value

@@ -1,471 +1,586 @@
-"""THE WALK: one request through the rooms, from top to bottom.
+"""The HTTP side of an exchange: a client's request in, the provider's answer out.
 
-door (who is it) → reading room (`dialect.read`) → archive and workshop (`exchanges.begin`: one
-look-up, then `replay.restore`, then `dialect.patch`) → dispatch (the wire; one controlled retry in
-`healing`) → gallery (client first, then the reader) → ledger (the turn, in one transaction).
-
-What is not a request with a history passes through untouched, and so does a body that no dialect
-can read. Whatever the store does, requests flow.
+`Proxy` serves requests; each of them is an `HttpCaller`, which the engine takes through the eight
+steps of `engine.exchange`. A request without a history passes through untouched, and so does a body
+that no dialect can read. Whatever the store does, requests flow.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Protocol
-from weakref import WeakSet
+from codecs import BOM_UTF8
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from urllib.parse import quote
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from thoughtline.clock import Clock, SystemClock
-from thoughtline.dialects import DIALECTS
+from thoughtline.clock import Clock
+from thoughtline.dialects import DEFAULT, DIALECTS, splice
 from thoughtline.dialects.base import Dialect, Request
-from thoughtline.errors import Unreadable, WireError
-from thoughtline.exchanges import Exchange, begin
+from thoughtline.dialects.limits import TooComplex, is_heavy
+from thoughtline.engine.caller import Incoming
+from thoughtline.engine.endpoints import Directory, Upstream
+from thoughtline.engine.exchange import Engine, EngineOptions, Exchange
+from thoughtline.engine.normalise import Normalised
+from thoughtline.engine.offload import run_aside
+from thoughtline.engine.routes import Route, asked, climbs
+from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway import bodies, headers
-from thoughtline.gateway.access import Door, Visitor, without_key
-from thoughtline.gateway.gallery import Gallery
-from thoughtline.gateway.healing import Healer, Trial
-from thoughtline.gateway.ledger import Ledger
-from thoughtline.gateway.preparing import keep_on, prepare
-from thoughtline.gateway.presence import Presence
-from thoughtline.gateway.refusals import Refusal, fault, foreign, insist, unserved
-from thoughtline.gateway.routes import Route, asked, climbs
-from thoughtline.gateway.upstreams import Directory, Upstream
-from thoughtline.gateway.watching import Watch
-from thoughtline.replay import NOTHING, Action, Limits
+from thoughtline.gateway.asgi import (
+    DisconnectWatcher,
+    InFlight,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    respond_json,
+)
+from thoughtline.gateway.auth import Auth, Principal
+from thoughtline.gateway.count_tokens import counted
+from thoughtline.gateway.credentials import credential, without_key
+from thoughtline.gateway.errors import (
+    GatewayError,
+    check_encoding,
+    check_lost,
+    check_patchable,
+    not_translated,
+    unknown_upstream,
+)
+from thoughtline.gateway.failed_requests import MAX_BODY, FailedRequests, answer_words, of_exchange
+from thoughtline.gateway.headers import PassedThrough
+from thoughtline.gateway.options import GatewayObserver, ProxyOptions
+from thoughtline.gateway.relay import Relay
+from thoughtline.gateway.translated_http import HttpTranslation, translated_request
+from thoughtline.gateway.translated_relay import TranslatedRelay
+from thoughtline.log.events import RequestFailed
 from thoughtline.stores.base import Store
-from thoughtline.wires.answers import Sent
-from thoughtline.wires.base import Inbound, Outbound, Wire, beginning
+from thoughtline.wires.base import Inbound, Outbound, Wire, read_up_to, with_appended
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-ERROR_LIMIT = 1 << 20
+MAX_REFUSAL_BYTES = 1 << 20
 STOPPED = "the gateway was stopped"
-
-
-class Observer(Protocol):
-    """Who watches the walk: metrics, logs, traces."""
-
-    def replayed(self, exchange: Exchange) -> None: ...
-    def healed(self, exchange: Exchange, remedy: str, *, changed: bool) -> None: ...
-    def ended(self, exchange: Exchange, status: int, reason: str) -> None: ...
-    def lost(self, exchange: Exchange, error: Exception) -> None: ...
-    def passed(self, upstream: str, dialect: str, status: int) -> None: ...
-    def refused(self, upstream: str, dialect: str, status: int, code: str) -> None: ...
-    def sent(self, upstream: str, sent: Sent) -> None: ...
-
-
-class Options(Struct, frozen=True, kw_only=True):
-    """What of the settings the walk needs."""
-
-    max_body_bytes: int = 64 << 20
-    keepalive: float = 15.0  # seconds of silence before a ping; 0: never
-    commit_wait: float = 2.0  # how long the end of a response waits for the ledger
-    finish_on_disconnect: bool = False  # read on and keep the turn when the client leaves
-    strict: bool = False  # answer an error instead of sending a placeholder
-    whole: bool = True  # the log holds what is said, so that it can be said again
-    limits: Limits = NOTHING
+LEFT = "the client left"
 
 
 class Proxy:
-    """Walks requests through the rooms."""
+    """Serves clients over HTTP, and holds what the WebSocket side shares with it."""
 
     def __init__(
         self,
         *,
-        door: Door,
+        auth: Auth,
         directory: Directory,
         store: Store,
         wire: Wire,
-        observer: Observer,
-        options: Options | None = None,
+        observer: GatewayObserver,
+        options: ProxyOptions | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.door = door
+        self.auth = auth
         self.directory = directory
         self.store = store
         self.wire = wire
         self.observer = observer
-        self.options = options or Options()
-        self.clock = clock or SystemClock()
-        self.healer = Healer(observer, store, self.clock)
-        self.exchanges: WeakSet[Exchange] = WeakSet()  # under way, for whoever wants to look
-        self.ledger = Ledger(observer, self.options.commit_wait)
-        self.present = Presence()  # responses under way
+        self.options = options or ProxyOptions()
+        self.engine = Engine(
+            store,
+            observer=observer,
+            clock=clock,
+            options=EngineOptions(
+                limits=self.options.limits,
+                max_bytes=self.options.max_body_bytes,
+                commit_timeout=self.options.commit_wait,
+                records_all=self.options.records_all,
+            ),
+        )
+        self.clock = self.engine.clock
+        self.failed = FailedRequests(store, self.clock, keeps_words=self.options.records_all)
+        self.in_flight = InFlight()  # responses under way
         self.draining = False  # going down: those that are here may finish
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, from the door to the ledger."""
-        route = asked(scope, scope["method"])
-        walk = _Walk(self, scope, receive, send, route)
-        with self.present:
+        """One request, from its client's credential to the turn in the log."""
+        caller = HttpCaller(self, scope, receive, send, asked(scope, scope["method"]))
+        with self.in_flight:
             try:
-                await walk.go()
-            except Refusal as refusal:
-                await walk.answer(refusal)
-            except bodies.TooLarge as error:
-                await walk.answer(Refusal(413, str(error), "request_too_large"))
+                await self.engine.run(caller)
+            except asyncio.CancelledError:
+                await caller.cancelled()
+            except GatewayError as refusal:
+                await caller.answer(refusal)
+            except bodies.BodyTooLarge as error:
+                await caller.answer(GatewayError(413, str(error), "request_too_large"))
             except WireError as error:
-                said = f"{error}; is the upstream up?"
-                await walk.answer(Refusal(502, said, "upstream_unreachable"))
-            except bodies.Gone:
+                message = f"{error}; is the upstream up?"
+                await caller.answer(GatewayError(502, message, "upstream_unreachable"))
+            except bodies.ClientDisconnected:
                 pass
             except Exception as error:
-                said = f"{fault(error)}: please report it"
-                await walk.answer(Refusal(500, said, "internal_error"))
+                message = f"{fault(error)}: please report it"
+                await caller.answer(GatewayError(500, message, "internal_error"))
                 raise  # for the server's log
+            finally:
+                caller.stop_watching()
 
     def upstream(self, route: Route, model: str) -> Upstream:
-        """Who serves a request. Raises `Refusal` when nobody does."""
+        """Who serves a request. Raises `GatewayError` when nobody does."""
         upstream = self.directory.pick(route.upstream, model)
         if upstream is not None:
             return upstream
-        raise unserved(route, model, self.directory.names)
+        raise unknown_upstream(route, model, self.directory.names)
 
-    # -- archive, workshop -----------------------------------------------------------------------
-
-    async def begin(
+    def incoming(
         self,
         request: Request,
         *,
         dialect: Dialect,
         upstream: Upstream,
-        visitor: Visitor,
+        principal: Principal,
         hints: Sequence[str],
-    ) -> Exchange:
-        """Prepare a request, find what is known of its history, and decide what goes back."""
-        learned = self.healer.learned
-        if learned.wait is not None:
-            await learned.ready()
-        target = upstream.target(
-            dialect=dialect.name,
-            model=request.model,
-            account=self.door.fingerprint(upstream.key) if upstream.key else visitor.account,
-        )
-        target = learned.target(target)
-        ready = await prepare(
-            request,
+        strict: bool,
+        received: int,
+        counts: bool = False,
+        heavy: bool = False,
+    ) -> Incoming:
+        """A client's request as the engine takes it."""
+        if principal.claims is not None:
+            principal = self.auth.at_upstream(principal, upstream)
+        account = self.auth.fingerprint(upstream.key) if upstream.key else principal.account
+        return Incoming(
+            request=request,
             dialect=dialect,
-            policy=target.policy,
-            tenant=visitor.tenant,
-            store=self.store,
-            lesson=learned.lesson(target.origin),
-            whole=self.options.whole,
-        )
-        exchange = await begin(
-            ready.request,
-            dialect=dialect,
-            target=target,
-            tenant=visitor.tenant,
-            store=self.store,
-            clock=self.clock,
+            target=upstream.target(dialect=dialect.name, model=request.model, account=account),
+            tenant=principal.tenant,
+            claimed=principal.claimed,
             hints=hints,
-            limits=self.options.limits,
-            terms=ready.terms,
-            behind=ready.behind,
-            certain=ready.certain,
-            original=request,
+            strict=strict,
+            received=received,
+            heavy=heavy,
+            # What a request needs to be answered is nothing to the one that counts its tokens.
+            normalised=Normalised(request=request) if counts else None,
         )
-        if exchange.unfit and exchange.restoration.count(Action.DROPPED):
-            raise Refusal(
-                400,
-                f"the body holds a thought that may not go to {upstream.name!r}, and it cannot be "
-                f"taken out ({exchange.unfit}); write each key once",
-                "ambiguous_body",
-            )
-        keep_on(exchange)
-        exchange.most = self.options.max_body_bytes
-        self.exchanges.add(exchange)
-        return exchange
 
     async def drain(self, grace: float) -> None:
         """Wait for responses and writes that are still under way, at most this long."""
         self.draining = True
-        await self.present.over(grace)
-        await self.ledger.settled()
+        await self.in_flight.wait_until_idle(grace)
+        await self.engine.writer.settled()
+        await self.failed.settled()
 
 
-class _Walk:
-    """One request on its way."""
+class HttpCaller:
+    """One client's request, for the engine."""
+
+    upstream: Upstream | None = None  # once it is certain
+    status = 0  # what the client was told; 0: nothing yet
+    _principal: Principal | None = None
+    _keyed = False  # the client's credential is for this gateway only
+    _body = b""  # as the client sent it
+    _passed = ""  # why it passes through, if it does
+    _received = 0  # when, by the monotonic clock
+    _exchange: Exchange | None = None
+    _watcher: DisconnectWatcher | None = None
+    _beginning: bytes | None = None  # of the refusal that was looked at last
+    _relayed = False  # the client has its answer, and the observer knows
+    _translation: HttpTranslation | None = None  # where the upstream speaks another dialect
 
     def __init__(
         self, proxy: Proxy, scope: Scope, receive: Receive, send: Send, route: Route
     ) -> None:
-        self.proxy, self.scope, self.receive, self.send, self.route = (
-            proxy,
-            scope,
-            receive,
-            send,
-            route,
-        )
-        self.headers: headers.Pairs = scope["headers"]
-        self._known: dict[bytes, bytes] = dict(self.headers)
-        self._wish = headers.wish(self._known)
-        self.query: str = scope.get("query_string", b"").decode("latin-1")
+        self.proxy = proxy
+        self.route = route
         self.dialect: Dialect | None = DIALECTS.get(route.dialect)
-        self.upstream = ""  # its name, once it is certain
-        self.status = 0  # what the client was told; 0: nothing yet
-        self._keyed = False  # its credential is for our door only
+        self._method: str = scope["method"]
+        self._receive = receive
+        self._send = send
+        self._headers: RawHeaders = scope["headers"]
+        self._known: dict[bytes, bytes] = dict(self._headers)
+        self._query: str = scope.get("query_string", b"").decode("latin-1")
+        self._replay = headers.replay_mode(self._known)  # `off`, `strict`, or empty
 
-    async def go(self) -> None:
-        options = self.proxy.options
-        visitor = self._door()
+    # -- 1. authenticate -------------------------------------------------------------------------
+
+    def authenticate(self) -> None:
+        principal = self.proxy.auth.require_principal(self._headers, self._query)
         if climbs(self.route.path):
-            raise Refusal(400, "the path goes up with `..`; name what you mean", "invalid_path")
+            raise GatewayError(400, "the path contains `..`; write it without", "invalid_path")
+        self._principal = principal
+        self._keyed = bool(principal.client)
+
+    # -- 2. read ---------------------------------------------------------------------------------
+
+    async def read(self) -> Incoming | None:
+        proxy, limit = self.proxy, self.proxy.options.max_body_bytes
         declared = self._known.get(b"content-length", b"")
-        body = await bodies.read(self.receive, declared, options.max_body_bytes)
-        received = self.proxy.clock.mono()
-        plain = bodies.unpack(body, self._packed, options.max_body_bytes)
-        request = self._read(plain)
-        if plain is None and request is None:
-            self._readable()
-        upstream = self.proxy.upstream(self.route, request.model if request else self._model(plain))
-        self.upstream = upstream.name
-        if request is None or self.dialect is None:
-            await self._watched(None, self._pass(body, upstream, visitor))
-            return
-        exchange = await self.proxy.begin(
+        self._body = await bodies.read_body(self._receive, declared, limit)
+        self._received = received = proxy.clock.mono()
+        plain = await bodies.decompressed(self._body, self._encoding, limit)
+        heavy = plain is not None and is_heavy(plain)
+        reading = partial(self._request, plain and plain.removeprefix(BOM_UTF8))
+        request = await run_aside(reading) if heavy else reading()
+        if plain is None and request is None and self.dialect and self._replay != "off":
+            check_encoding(self._encoding)
+        model = request.model if request else self._model(plain)
+        self.upstream = proxy.upstream(self.route, model)
+        provider = self.upstream.translates(self.dialect.name) if self.dialect else ""
+        if request is None and provider and self.dialect:
+            raise not_translated(PassedThrough(self._passed), self.dialect.name, provider)
+        if request is None or self.dialect is None or self._principal is None:
+            await self._pass_through(self.upstream)
+            return None
+        if provider:
+            return await self._translated(request, DIALECTS[provider], heavy=heavy)
+        if self.upstream.renames:
+            request = self._renamed(request, self.dialect, self.upstream.served)
+        return proxy.incoming(
             request,
             dialect=self.dialect,
-            upstream=upstream,
-            visitor=visitor,
-            hints=headers.hints(self._known),
+            upstream=self.upstream,
+            principal=self._principal,
+            hints=headers.session_hints(self._known),
+            strict=proxy.options.strict or self._replay == "strict",
+            received=received,
+            counts=self.route.counts,
+            heavy=heavy,
         )
-        exchange.received = received
-        if options.strict or self._wish == "strict":
-            insist(exchange)
-        self.proxy.observer.replayed(exchange)
-        try:
-            await self._watched(exchange, self._dispatch(exchange, body, upstream))
-            if refusal := exchange.refusal:  # the client has its answer: the next one is better
-                await self.proxy.healer.heal(exchange, 400, refusal.encode(), strict=True)
-        except asyncio.CancelledError:  # its time is over: the server cuts the client off
-            await self.proxy.ledger.write(exchange, STOPPED)
-            self.proxy.observer.ended(exchange, 499, STOPPED)
 
-    # -- door, reading room ----------------------------------------------------------------------
+    async def _translated(
+        self, request: Request, provider: Dialect, *, heavy: bool
+    ) -> Incoming | None:
+        """The request in the dialect that the upstream speaks."""
+        proxy, upstream, principal = self.proxy, self.upstream, self._principal
+        assert upstream and principal and self.dialect  # noqa: S101, PT018 (set by `read`)
+        incoming, self._translation = await translated_request(
+            request,
+            client=self.dialect,
+            provider=provider,
+            upstream=upstream,
+            principal=proxy.auth.at_upstream(principal, upstream),
+            auth=proxy.auth,
+            engine=proxy.engine,
+            hints=headers.session_hints(self._known),
+            strict=proxy.options.strict or self._replay == "strict",
+            received=self._received,
+            heavy=heavy,
+            query=self._query,
+        )
+        if not self.route.counts:
+            return incoming
+        decision = (await proxy.engine.begin(incoming)).decision
+        wire, shown = upstream.wire or proxy.wire, self._own_credential
+        count = await counted(decision, self._translation, upstream, wire=wire, credential=shown)
+        await self._begin(200, count.headers, (), stream=False)
+        await self._send({"type": "http.response.body", "body": count.body, "more_body": False})
+        proxy.observer.passed(upstream.name, self.route.dialect, 200)
+        return None
 
-    def _door(self) -> Visitor:
-        visitor = self.proxy.door.admit(self.headers, self.query)
-        if visitor is None:
-            raise Refusal(
-                401,
-                "this gateway does not know that key; expected one of its client keys",
-                "invalid_api_key",
-            )
-        if page := self.proxy.door.stranger(self.headers):
-            raise foreign(page)
-        self._keyed = bool(visitor.client)
-        return visitor
+    @property
+    def _own_credential(self) -> str:
+        """The client's credential, where it is for the upstream."""
+        return "" if self._keyed else credential(self._headers, self._query)
 
-    def _read(self, body: bytes | None) -> Request | None:
-        if self.dialect is None or body is None or self._wish == "off":
+    def _renamed(self, request: Request, dialect: Dialect, model: str) -> Request:
+        """The request for the model that the client's name for it stands for."""
+        if self.route.model:
+            stream = bool(self.route.stream)
+            path = dialect.request_path(quote(model, safe=""), stream=stream).partition("?")[0]
+            self.route = replace(self.route, path=path, model=model)
+            return replace(request, model=model)
+        top = splice.members(request.body)
+        fields = {"model": splice.dumps(model)}
+        body = splice.apply(request.body, splice.set_members(request.body, top, fields))
+        self._body = body
+        return dialect.read(body)
+
+    def _request(self, body: bytes | None) -> Request | None:
+        if self.dialect is None or self._replay == "off":
+            off = self._replay == "off"
+            self._passed = PassedThrough.OFF if off else PassedThrough.NO_HISTORY
+            return None
+        self._passed = PassedThrough.UNREADABLE
+        if body is None:
             return None
         try:
             request = self.dialect.read(body)
+        except TooComplex:
+            self._passed = PassedThrough.TOO_COMPLEX
+            return None
         except Unreadable:
             return None
-        return _with(request, self.route)
+        self._passed = ""
+        route = self.route
+        if not route.model and route.stream is None:
+            return request
+        stream = request.stream if route.stream is None else route.stream
+        return replace(request, model=route.model or request.model, stream=stream)
 
     def _model(self, body: bytes | None) -> str:
         """The model of what passes through, where that decides who gets it."""
         sure = self.route.upstream or self.route.model
-        return self.route.model if sure else bodies.model(body or b"")
-
-    def _readable(self) -> None:
-        """A history that nobody here can unpack would lose its thoughts without a word."""
-        packed = self._packed
-        if self.dialect is not None and not bodies.known(packed) and self._wish != "off":
-            raise Refusal(
-                415,
-                f"the body is packed as {packed!r}, which cannot be read here; send it plain or as "
-                f"{bodies.encodings()} (zstd: install `thoughtline[zstd]`), or do without replay "
-                "(`x-thoughtline-replay: off`)",
-                "unsupported_encoding",
-            )
+        return self.route.model if sure else bodies.model_name(body or b"")
 
     @property
-    def _packed(self) -> str:
+    def _encoding(self) -> str:
         return self._known.get(b"content-encoding", b"").decode("latin-1")
 
-    # -- dispatch --------------------------------------------------------------------------------
+    async def _pass_through(self, upstream: Upstream) -> None:
+        """Untouched, both ways."""
+        self._watcher = DisconnectWatcher(self._receive)
+        async with (upstream.wire or self.proxy.wire).send(
+            self._outbound(self._body, upstream)
+        ) as inbound:
+            status, received = inbound.status, dict(inbound.headers)
+            request = self.proxy.failed.new_id() if status >= 400 else ""
+            added = headers.failure_headers(None, received, request=request, passed=self._passed)
+            await self._start(inbound, added)
+            words = await self._rest(inbound)
+            self.proxy.observer.passed(upstream.name, self.route.dialect, status, request)
+            self._keep_failure(request, status, answer_words(inbound.headers, words))
 
-    async def _dispatch(self, exchange: Exchange, body: bytes, upstream: Upstream) -> None:
-        """Send; one refusal may be answered with a second try, before the client has a byte."""
-        trial: Trial | None = None
-        while True:
-            exchange.sent()
-            sent = exchange.body if exchange.altered else body
-            outbound = self._outbound(sent, upstream, recoded=sent is not body)
-            if exchange.terms.headers:
-                made = headers.joined(outbound.headers, exchange.terms.headers)
-                outbound = replace(outbound, headers=made)
-            async with self.proxy.wire.send(outbound) as inbound:
-                if trial is not None:
-                    await self.proxy.healer.settle(trial, inbound.status)
-                elif 400 <= inbound.status < 500:
-                    refusal = await beginning(inbound, ERROR_LIMIT)
-                    trial = await self._heal(exchange, inbound, refusal)
-                    if trial is not None:
-                        continue
-                    await self._whole(inbound, refusal)
-                    self.proxy.observer.ended(exchange, inbound.status, "refused")
-                    return
-                await self._show(exchange, inbound)
-                return
+    # -- 6. send ---------------------------------------------------------------------------------
 
-    async def _heal(self, exchange: Exchange, inbound: Inbound, refusal: bytes) -> Trial | None:
-        encoding = dict(inbound.headers).get("content-encoding", "")
-        try:
-            plain = bodies.unpack(refusal, encoding, ERROR_LIMIT) or b""
-        except bodies.TooLarge:
-            return None
-        strict = self.proxy.options.strict or self._wish == "strict"
-        return await self.proxy.healer.heal(exchange, inbound.status, plain, strict=strict)
+    async def decided(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        check_patchable(exchange.decision)
+        check_lost(exchange.decision, strict=exchange.incoming.strict)
+        if not self.route.counts:
+            self.proxy.observer.replayed(exchange)
+        if self.route.counts or not self.proxy.options.finish_on_disconnect:
+            self._watcher = DisconnectWatcher(self._receive)
 
-    def _outbound(self, body: bytes, upstream: Upstream, *, recoded: bool) -> Outbound:
-        query = without_key(self.query) if upstream.key or self._keyed else self.query
-        made = headers.upstream(
-            self.headers,
-            dialect=upstream.tongue(self.route.family),
+    def send(self, exchange: Exchange) -> AbstractAsyncContextManager[Inbound]:
+        self._beginning = None
+        if self.route.counts:
+            exchange.recording.discard()
+        decision = exchange.decision
+        body = decision.body if decision.altered else self._body
+        assert self.upstream is not None  # noqa: S101 (set by `read`)
+        if self._translation is not None:
+            model, shown = decision.target.origin.model, self._own_credential
+            outbound = self._translation.outbound(body, self.upstream, model, shown)
+        else:
+            outbound = self._outbound(body, self.upstream)
+        if decision.overrides.headers:
+            joined = with_appended(outbound.headers, decision.overrides.headers)
+            outbound = replace(outbound, headers=joined)
+        wire = self.upstream.wire or self.proxy.wire
+        return wire.send(outbound)
+
+    def _outbound(self, body: bytes, upstream: Upstream) -> Outbound:
+        query = without_key(self._query) if upstream.key or self._keyed else self._query
+        made = headers.to_upstream(
+            self._headers,
+            dialect=upstream.credential_dialect_for(self.route.family),
             key=upstream.key,
-            recoded=recoded,
-            ours=self._keyed,
+            decompressed=body is not self._body,
+            gateway_key=self._keyed,
         )
         return Outbound(
-            method=self.scope["method"],
+            method=self._method,
             url=upstream.url(self.route.family, self.route.path, query),
-            headers=headers.overlaid(made, upstream.headers),
+            headers=headers.with_configured(made, upstream.headers),
             body=body,
-            patience=upstream.patience,
+            timeouts=upstream.timeouts,
         )
 
-    # -- gallery, ledger -------------------------------------------------------------------------
+    async def retries(self, exchange: Exchange, error: WireError) -> bool:
+        return False  # the client knows best whether it asks again
 
-    async def _show(self, exchange: Exchange, inbound: Inbound) -> None:
-        proxy, known = self.proxy, dict(inbound.headers)
-        kind = known.get("content-type", "")
-        stream = "event-stream" in kind or (exchange.request.stream and "json" not in kind)
-        captured = inbound.status == 200
-        ours = headers.ours(exchange, known)
-        if not captured:
-            await self._start(inbound, ours)
-            await self._rest(inbound)
-            proxy.observer.ended(exchange, inbound.status, "")
-            return
-        gallery = Gallery(
-            self.send,
-            exchange,
-            lambda: proxy.ledger.write(exchange),
-            known.get("content-encoding", ""),
-            start=lambda: self._start(inbound, ours, stream=stream),
-        )
-        reason = await self._guarded(gallery, exchange, inbound, stream=stream)
-        proxy.observer.ended(exchange, self.status, reason)
+    # -- 7. relay --------------------------------------------------------------------------------
 
-    async def _guarded(
-        self, gallery: Gallery, exchange: Exchange, inbound: Inbound, *, stream: bool
-    ) -> str:
-        """Show the response; an upstream that breaks off is part of the record."""
-        if stream:
-            gallery.keep_alive(self.proxy.options.keepalive)
+    async def refusal(self, answer: Inbound) -> bytes:
+        self._beginning = await read_up_to(answer, MAX_REFUSAL_BYTES)
+        encoding = dict(answer.headers).get("content-encoding", "")
         try:
-            await gallery.show(inbound.chunks(), stream=stream)
+            return bodies.decompress(self._beginning, encoding, MAX_REFUSAL_BYTES) or b""
+        except bodies.BodyTooLarge:
+            return b""
+
+    async def relay(self, exchange: Exchange, answer: Inbound) -> None:
+        status, reason = answer.status, ""
+        if self.route.counts and status == 200:
+            await self._start(answer, headers.failure_headers(exchange, dict(answer.headers)))
+            await self._rest(answer)
+            self.proxy.observer.passed(exchange.decision.target.name, self.route.dialect, status)
+            self._relayed = True
+            self.stop_watching()
+            return
+        if status != 200 and self._translation is not None:
+            await self._tell_error(self._translation, answer, exchange)
+            status, reason = self.status, "refused"
+        elif status != 200:
+            passed_on = self._beginning is not None and not exchange.corrected  # a first refusal
+            exchange.failed_request = self.proxy.failed.new_id() if status >= 400 else ""
+            received, request = dict(answer.headers), exchange.failed_request
+            added = headers.failure_headers(exchange, received, request=request)
+            await self._start(answer, added)
+            words = self._beginning or b""
+            if self._beginning is not None:
+                await self._send_body(self._beginning)
+            words += await self._rest(answer)
+            self._keep_failure(exchange.failed_request, status, answer_words(answer.headers, words))
+            reason = "refused" if passed_on else ""
+        else:
+            reason = await self._relay(exchange, answer)
+            status = self.status
+        self.proxy.observer.ended(exchange, status, reason)
+        self._relayed = True
+        self.stop_watching()  # who has an answer has not left
+
+    async def _relay(self, exchange: Exchange, inbound: Inbound) -> str:
+        """Forward the answer; an upstream that breaks off is part of the record."""
+        known = dict(inbound.headers)
+        added = headers.thoughtline_headers(exchange, known)
+        kind = known.get("content-type", "")
+        stream = "event-stream" in kind or (exchange.incoming.request.stream and "json" not in kind)
+        received, translation = inbound.headers, self._translation
+        if translation is not None:
+            stream = translation.translation.params.stream
+            received = translation.answer_headers(received, stream=stream)
+        make = partial(TranslatedRelay, translation.translation) if translation else Relay
+        relay = make(
+            self._send,
+            exchange.recording,
+            exchange.decision.dialect,
+            lambda: self.commit(exchange),
+            encoding=known.get("content-encoding", ""),
+            start=lambda: self._begin(inbound.status, received, added, stream=stream),
+        )
+        if stream:
+            relay.keep_alive(self.proxy.options.keepalive)
+        try:
+            await relay.forward(inbound.chunks(), stream=stream)
         except WireError as error:
-            await self.proxy.ledger.write(exchange, str(error))
-            gallery.stop()
+            await self.proxy.engine.writer.write(exchange.recording, str(error))
+            relay.stop()
             if not self.status:
-                await self._say(Refusal(502, str(error), "upstream_broke_off"))
-            elif stream and gallery.plain:
-                await self._break_off(str(error), between=gallery.between)
+                await self._say(GatewayError(502, str(error), "upstream_broke_off"), added)
+            elif stream and relay.plain:
+                await self._break_off(str(error), relay)
             return str(error)
         finally:
-            gallery.stop()
-        return exchange.lapse
+            relay.stop()
+        return exchange.recording.capture_error
 
-    async def _watched(self, exchange: Exchange | None, walking: Coroutine[Any, Any, None]) -> None:
-        """Walk on; if the client leaves, let go of the upstream, and log what there was."""
-        if exchange is not None and self.proxy.options.finish_on_disconnect:
-            await walking  # what is sent to nobody is dropped by the server
-            return
-        watch = Watch(self.receive)
-        try:
-            await walking
-        except asyncio.CancelledError:
-            if not watch.left:
-                raise
-            watch.forgive()
-            if exchange is None:
-                self.proxy.observer.passed(self.upstream, self.route.dialect, 499)
-                return
-            await self.proxy.ledger.write(exchange, "the client left")
-            self.proxy.observer.ended(exchange, 499, "the client left")
-        finally:
-            watch.stop()
+    async def _tell_error(
+        self, translation: HttpTranslation, answer: Inbound, exchange: Exchange
+    ) -> None:
+        """A provider's error, in the words of the client's dialect."""
+        body = await self.refusal(answer) if self._beginning is None else self._beginning
+        status, told, stream = translation.error(answer.status, body, answer.headers)
+        made = translation.answer_headers(answer.headers, stream=stream)
+        request = exchange.failed_request = self.proxy.failed.new_id()
+        added = headers.failure_headers(exchange, request=request)
+        await self._begin(status, made, added, stream=stream)
+        await self._send({"type": "http.response.body", "body": told, "more_body": False})
+        self._keep_failure(request, status, answer_words(answer.headers, body))
 
-    async def _break_off(self, reason: str, *, between: bool) -> None:
-        """The upstream broke: tell a stream's client in its own tongue.
+    async def _break_off(self, reason: str, relay: Relay) -> None:
+        """The upstream broke: tell a stream's client in its own dialect.
 
         Everybody else is cut off: the server does so with a response that does not end.
         """
         if self.dialect is None:
             return
-        error = self.dialect.error(502, reason, code="upstream_broke_off")
-        event = b"event: error\n" if self.dialect.name in ("messages", "responses") else b""
-        body = (b"" if between else b"\n\n") + event + b"data: " + error + b"\n\n"
-        await self.send({"type": "http.response.body", "body": body, "more_body": False})
-
-    # -- answers without a history ---------------------------------------------------------------
-
-    async def _pass(self, body: bytes, upstream: Upstream, visitor: Visitor) -> None:
-        """Untouched, both ways."""
-        outbound = self._outbound(body, upstream, recoded=False)
-        async with self.proxy.wire.send(outbound) as inbound:
-            await self._start(inbound, ())
-            await self._rest(inbound)
-            self.proxy.observer.passed(upstream.name, self.route.dialect, inbound.status)
+        event = relay.broken_off(self.dialect, reason)
+        body = event if relay.between else b"\n\n" + event
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _start(
-        self, inbound: Inbound, ours: Sequence[tuple[str, str]], *, stream: bool = False
+        self, inbound: Inbound, added: Sequence[tuple[str, str]], *, stream: bool = False
     ) -> None:
-        self.status = inbound.status
-        made = headers.downstream(inbound.headers, ours, stream=stream)
-        await self.send({"type": "http.response.start", "status": inbound.status, "headers": made})
+        await self._begin(inbound.status, inbound.headers, added, stream=stream)
 
-    async def _rest(self, inbound: Inbound) -> None:
+    async def _begin(
+        self,
+        status: int,
+        received: Sequence[tuple[str, str]],
+        added: Sequence[tuple[str, str]],
+        *,
+        stream: bool,
+    ) -> None:
+        self.status = status
+        made = headers.to_client(received, added, stream=stream)
+        await self._send({"type": "http.response.start", "status": status, "headers": made})
+
+    async def _send_body(self, chunk: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def _rest(self, inbound: Inbound) -> bytes:
+        """Forward what remains; returns the beginning of it, in which a refusal has its words."""
+        beginning = b""
         async for chunk in inbound.chunks():
-            await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+            if len(beginning) < MAX_BODY and inbound.status >= 400:
+                beginning += chunk[:MAX_BODY]
+            await self._send_body(chunk)
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        return beginning
 
-    async def _whole(self, inbound: Inbound, body: bytes) -> None:
-        """An upstream's refusal, unchanged: what was read of it, and the rest."""
-        await self._start(inbound, ())
-        await self.send({"type": "http.response.body", "body": body, "more_body": True})
-        await self._rest(inbound)
+    # -- 8. commit -------------------------------------------------------------------------------
 
-    async def answer(self, refusal: Refusal) -> None:
-        """An answer of ours, in the shape of the dialect that was spoken."""
-        self.proxy.observer.refused(self.upstream, self.route.dialect, refusal.status, refusal.code)
-        if not self.status:  # otherwise it is too late for words: what does not end is cut off
-            await self._say(refusal)
+    async def commit(self, exchange: Exchange) -> None:
+        await self.proxy.engine.writer.write(exchange.recording)
 
-    async def _say(self, refusal: Refusal) -> None:
+    # -- when it does not go that way ------------------------------------------------------------
+
+    async def cancelled(self) -> None:
+        """The client left, or the server was stopped: keep what there is of the answer."""
+        if self._relayed:
+            return
+        exchange, left = self._exchange, self._watcher is not None and self._watcher.disconnected
+        if left and self._watcher is not None:
+            self._watcher.uncancel()
+        if exchange is None:
+            if not left:
+                raise asyncio.CancelledError
+            name = self.upstream.name if self.upstream else ""
+            self.proxy.observer.passed(name, self.route.dialect, 499)
+            return
+        reason = LEFT if left else STOPPED
+        try:
+            await self.proxy.engine.writer.write(exchange.recording, reason, stopped=True)
+        finally:  # a second cancellation ends the waiting, and not the writing
+            self.proxy.observer.ended(exchange, 499, reason)
+
+    def stop_watching(self) -> None:
+        """Whether the client leaves does not matter any more."""
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.stop()
+
+    async def answer(self, refusal: GatewayError) -> None:
+        """An error answer of the gateway, in the shape of the dialect that was spoken."""
+        self.stop_watching()  # the answer is made, whether or not the client waits for it
+        name = self.upstream.name if self.upstream else ""
+        late = bool(self.status)  # too late for words: what does not end is cut off
+        # Who could not say who they are writes nothing here.
+        request = self.proxy.failed.new_id() if self._principal and not late else ""
+        self.proxy.observer.refused(name, self.route.dialect, refusal.status, refusal.code, request)
+        if not late:
+            code = refusal.code
+            added = headers.failure_headers(self._exchange, request=request, code=code)
+            await self._say(refusal, added)
+        self._keep_failure(request, refusal.status, refusal.message, refusal.code)
+
+    async def _say(self, refusal: GatewayError, added: Sequence[tuple[str, str]]) -> None:
         self.status = refusal.status
-        speaker = DIALECTS.get(self.route.family, DIALECTS["chat"])
+        speaker = DIALECTS.get(self.route.family, DEFAULT)
         body = speaker.error(refusal.status, refusal.message, code=refusal.code)
-        made = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        await self.send({"type": "http.response.start", "status": refusal.status, "headers": made})
-        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+        made = [(name.encode(), value.encode("latin-1")) for name, value in added]
+        await respond_json(self._send, refusal.status, body, made)
 
-
-def _with(request: Request, route: Route) -> Request:
-    """What the path says about a request, where the dialect keeps it there."""
-    if route.model or route.stream is not None:
-        return replace(
-            request,
-            model=route.model or request.model,
-            stream=request.stream if route.stream is None else route.stream,
+    def _keep_failure(self, request: str, status: int, reason: str, code: str = "") -> None:
+        """Write down that the request failed, and why."""
+        if not request:
+            return
+        took = self.proxy.clock.mono() - self._received if self._received else 0
+        failed = RequestFailed(
+            status=status,
+            reason=reason,
+            code=code,
+            method=self._method,
+            path=self.route.path,
+            upstream=self.upstream.name if self.upstream else "",
+            tenant=self._principal.tenant if self._principal else "",
+            seconds=took / 1e9,
         )
-    return request
+        self.proxy.failed.record(request, of_exchange(failed, self._exchange))

@@ -1,33 +1,32 @@
-"""The inspector: what is in the log, and what happens right now, for people who look.
+"""The inspector shows people what is in the log, and what happens right now.
 
-JSON under `/api` (sessions, their turns, a live feed, continuity) and a page at `/inspect` that
-reads it. A reader like any other: nothing is written for its sake, and while nobody looks it
+It serves JSON under `/api` (sessions, their turns, a live feed, continuity) and the page at
+`/inspect` that reads it. It only reads: nothing is written for its sake, and while nobody looks it
 costs nothing. Only for the administrator (see `gateway.pages`).
 """
 
 from pathlib import Path
 
-from thoughtline.gateway.build import More, Rooms
-from thoughtline.inspector import openapi
-from thoughtline.inspector.api import Api
-from thoughtline.inspector.live import Live
-from thoughtline.inspector.shapes import ANSWERS
-from thoughtline.inspector.static import Static
+from thoughtline.gateway.build import Components, ExtraPages
+from thoughtline.gateway.pages.page import pages_of
+from thoughtline.inspector.api import InspectorApi
+from thoughtline.inspector.failed import FailedApi
+from thoughtline.inspector.running_turns import RunningTurns
+from thoughtline.inspector.static import ROUTES
 
 __all__ = ["inspector"]
 
 
-def inspector(rooms: Rooms, *, meeting: Path | None = None) -> More:
-    """The inspector's pages over these rooms: an argument for `gateway.build`.
+def inspector(components: Components, *, socket_folder: Path | None = None) -> ExtraPages:
+    """The inspector's pages over these components: an argument for `gateway.build`.
 
-    `meeting` is a folder in which the workers of one gateway find one another.
+    `socket_folder` is a folder in which the workers of one gateway find each other's sockets.
     """
-    live = Live(rooms.proxy.exchanges, meeting)
-    api = Api(rooms, live)
-    return More(
-        routes=[*api.routes(), *Static().routes()],
-        paths=openapi.paths(),
-        answers=ANSWERS,
-        beside=live.beside,
-        leave=[api.hub.close],
+    running = RunningTurns(components.proxy.engine.recordings, socket_folder)
+    api = InspectorApi(components, running)
+    return ExtraPages(
+        pages=[*pages_of(api), *pages_of(FailedApi(components.store, components.clock))],
+        files=ROUTES,
+        background=running.tasks,
+        on_shutdown=[api.live_feed.close],
     )

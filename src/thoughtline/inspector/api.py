@@ -1,7 +1,7 @@
-"""`/api/sessions`, `/api/feed`, `/api/continuity`: what the inspector's page reads.
+"""Serves `/api/sessions`, `/api/feed` and `/api/continuity`, which the inspector's page reads.
 
-Thoughts are shown only when they are asked for, and each such look is logged: who, which session,
-which turns. A parameter that does not exist is refused. Only for the administrator.
+The text of thoughts is sent only when it is asked for, and each time that is logged: the address,
+the session, the turns. A parameter that does not exist is refused. Only for the administrator.
 """
 
 import contextlib
@@ -9,23 +9,36 @@ import math
 import re
 import struct
 from collections.abc import AsyncGenerator
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
-from thoughtline.gateway.build import Rooms
-from thoughtline.gateway.pages import Json, Mistaken, peer
-from thoughtline.gateway.parameters import asked_for, tenant_named, whole
-from thoughtline.inspector import differences
-from thoughtline.inspector.continuity import Counting
-from thoughtline.inspector.feeds import Hub
-from thoughtline.inspector.listing import Shelf
-from thoughtline.inspector.live import Live
-from thoughtline.inspector.outlines import Outline
-from thoughtline.inspector.reading import Reading, gently
-from thoughtline.inspector.rulings import ruled
+from thoughtline.gateway.build import Components
+from thoughtline.gateway.pages.page import (
+    NOT_FOUND,
+    PageError,
+    PageResponse,
+    client_address,
+    integer,
+    page,
+    segment,
+    string,
+    tenant_named,
+)
+from thoughtline.inspector.continuity import ContinuityCounter
+from thoughtline.inspector.feed import LiveFeed
+from thoughtline.inspector.outline import SessionOutline, TurnOutline
+from thoughtline.inspector.running_turns import RunningTurns
+from thoughtline.inspector.sessions import (
+    SessionList,
+    SessionReader,
+    SharedLookups,
+    cooperative,
+    unwritten,
+)
 from thoughtline.inspector.shapes import (
+    Continuity,
     Deleted,
     ForkShape,
     SessionPage,
@@ -33,25 +46,53 @@ from thoughtline.inspector.shapes import (
     SessionShape,
     TurnPage,
 )
-from thoughtline.inspector.sharing import Shared
-from thoughtline.inspector.views import session_shape, turn_shape
-from thoughtline.stores.base import Cursor, Query, Summary
-from thoughtline.turns import Turn
+from thoughtline.inspector.views import request_shape, session_shape, turn_shape
+from thoughtline.log.sessions import TurnTree
+from thoughtline.log.turns import Turn
+from thoughtline.stores.base import SessionCursor, SessionQuery, SessionSummary
 
-STATUSES = ("running", "completed", "failed", "capped", "aborted")
-MOST = 200
-USUAL = 50
-LONGEST = 200
-"""Characters of a text that is sought."""
-RULINGS = 20
-"""Rulings of each turn in a session's answer."""
-LAST = 5
-"""Turns whose requests are looked at for what else they carried; a history only grows."""
-DETAILED = 200
+MAX_LIMIT = 200
+DEFAULT_LIMIT = 50
+MAX_SEARCH = 200
+"""Characters of a text to search for."""
+MAX_DECISIONS = 20
+"""Decisions of each turn in a session's answer, the last ones."""
+LAST_TURNS = 5
+"""Turns of a page, the last ones, whose requests say which earlier thoughts went back."""
+MAX_MESSAGES = 200
 """Messages of a request whose thoughts are looked up, the last ones."""
-HOURS = 24 * 90
+MAX_HOURS = 24 * 90
 
-_CURSOR = re.compile(r"([0-9a-f]{16})\.((?:[0-9a-f]{2})*)")
+_LIMIT = "How many at once, at least 1; more than 200 are 200."
+_SESSION = segment("id", "The session's id.")
+_THOUGHTS = string(
+    "thoughts",
+    "`1`: show the text of thoughts, which is logged.",
+    enum=["0", "1"],
+    expected="0 or 1",
+)
+_SESSIONS_QUERY = (
+    integer("limit", _LIMIT, 1, MAX_LIMIT, default=DEFAULT_LIMIT),
+    string(
+        "cursor",
+        "The `nextCursor` of the page before; a search goes on until that is null.",
+        pattern=r"^[0-9a-f]{16}\.([0-9a-f]{2})*$",
+        expected="the `nextCursor` of the page before",
+    ),
+    string(
+        "q",
+        "Only sessions in which this was said, called or answered, whatever its case.",
+        maxLength=MAX_SEARCH,
+    ),
+    string("provider", "Only with turns of this provider."),
+    string("model", "Only with turns of this model."),
+    string("tenant", "Only of this tenant."),
+    string(
+        "status",
+        "How the last turn ended, or that it runs.",
+        enum=["running", "completed", "failed", "capped", "aborted"],
+    ),
+)
 _STREAM = {
     "content-type": "text/event-stream",
     "cache-control": "no-store",
@@ -59,191 +100,209 @@ _STREAM = {
 }
 
 
-class Api:
-    """Answers the page."""
+class InspectorApi:
+    """The routes of the inspector's API."""
 
-    def __init__(self, rooms: Rooms, live: Live) -> None:
-        self._store = rooms.store
-        self._clock = rooms.clock
-        self._log = rooms.telemetry.log
-        self.hub = Hub(rooms.store, live, rooms.clock)
-        self._reading = Reading(rooms.store)
-        self._shelf = Shelf(self._reading, self.hub.turns)
-        self._counting = Counting(rooms.store, rooms.clock)
-        self._lists = Shared[tuple[list[SessionShape], Cursor | None]](self.hub, rooms.clock)
-
-    def routes(self) -> list[Route]:
-        """Paths and who answers there."""
-        return [
-            Route("/api/sessions", self.sessions, methods=["GET"]),
-            Route("/api/sessions/{id}", self.session, methods=["GET"]),
-            Route("/api/sessions/{id}", self.delete, methods=["DELETE"]),
-            Route("/api/sessions/{id}/turns/{turn}", self.turn, methods=["GET"]),
-            Route("/api/feed", self.feed, methods=["GET"]),
-            Route("/api/continuity", self.continuity, methods=["GET"]),
-        ]
+    def __init__(self, components: Components, running: RunningTurns) -> None:
+        self._store = components.store
+        self._clock = components.clock
+        self._log = components.telemetry.log
+        self.live_feed = LiveFeed(components.store, running, components.clock)
+        self._reader = SessionReader(components.store)
+        self._session_list = SessionList(self._reader, self.live_feed.turns)
+        self._counter = ContinuityCounter(components.store, components.clock)
+        self._lists = SharedLookups[tuple[list[SessionShape], SessionCursor | None]](
+            self.live_feed, components.clock
+        )
 
     # -- sessions --------------------------------------------------------------------------------
 
-    async def sessions(self, request: Request) -> Response:
-        """`GET /api/sessions`."""
-        asked = asked_for(
-            request, ("limit", "cursor", "q", "provider", "model", "tenant", "status")
+    @page("/api/sessions", parameters=_SESSIONS_QUERY)
+    async def sessions(self, request: Request, query: dict[str, Any]) -> Sessions:
+        """Sessions, the most recently used first."""
+        which, limit, cursor = _which(query), query["limit"], _cursor(query["cursor"])
+        found, after = await self._lists.get(
+            request.url.query, lambda: self._session_list.page(which, limit, cursor)
         )
-        limit = min(max(whole(asked, "limit", USUAL), 1), MOST)
-        query, cursor = _query(asked), _cursor(asked)
-        found, after = await self._lists.look(
-            request.url.query, lambda: self._shelf.page(query, limit, cursor)
-        )
-        page = Sessions(
+        return Sessions(
             sessions=found,
-            next_cursor=_spelled(after) if after else None,
+            next_cursor=_encoded_cursor(after) if after else None,
             now=self._clock.wall(),
         )
-        return Json(page)
 
-    async def session(self, request: Request) -> Response:
-        """`GET /api/sessions/{id}`."""
-        asked = asked_for(request, ("thoughts", "after", "limit"))
-        thoughts = _thoughts(asked)
-        limit = min(max(whole(asked, "limit", MOST), 1), MOST)
+    @page(
+        "/api/sessions/{id}",
+        parameters=[
+            _SESSION,
+            _THOUGHTS,
+            integer("limit", _LIMIT, 1, MAX_LIMIT, default=MAX_LIMIT),
+            string("after", "The page's `nextAfter`."),
+        ],
+        errors=NOT_FOUND,
+    )
+    async def session(self, request: Request, query: dict[str, Any]) -> SessionPage:
+        """One session: its tree, and a page of its turns."""
+        thoughts, after, limit = query["thoughts"] == "1", query["after"], query["limit"]
         summary, outline, running = await self._find(request.path_params["id"])
-        lines = list(outline.lines.values())
+        turns = list(outline.turns.values())
         start = 0
-        if "after" in asked:
-            if asked["after"] not in outline.lines:
-                raise Mistaken(
-                    f"`after` is {asked['after'][:80]!r}, and the session has no such turn; "
+        if after is not None:
+            if after not in outline.turns:
+                raise PageError(
+                    f"`after` is {after[:80]!r}, and the session has no such turn; "
                     "expected the `nextAfter` of the page before"
                 )
-            start = list(outline.lines).index(asked["after"]) + 1
-        shown = lines[start : start + limit]
-        more = start + limit < len(lines)
-        turns = [
+            start = list(outline.turns).index(after) + 1
+        page = turns[start : start + limit]
+        more = start + limit < len(turns)
+        shapes = [
             turn_shape(
                 turn,
                 thoughts=thoughts,
                 replayed=outline.replayed.get(turn.id, 0),
-                most=RULINGS,
+                max_decisions=MAX_DECISIONS,
+                counts=outline.turns[turn.id].counts,
             )
-            async for turn in gently(await self._reading.turns(outline, shown))
+            async for turn in cooperative(await self._reader.turns(outline, page))
         ]
         if not more:
-            turns += [
-                turn_shape(turn, thoughts=thoughts, running=True, most=RULINGS) for turn in running
+            shapes += [
+                turn_shape(turn, thoughts=thoughts, running=True, max_decisions=MAX_DECISIONS)
+                for turn in running
             ]
         if thoughts:
-            self._shown(request, summary.session, [turn.id for turn in turns])
+            self._log_thoughts(request, summary.session, [shape.id for shape in shapes])
         heads, branches = _tree(outline, running)
         origin = outline.origin
-        return Json(
-            SessionPage(
-                session=session_shape(summary, outline, running),
-                turns=turns,
-                heads=heads,
-                branches=branches,
-                replayed=outline.carried(shown[-LAST:]) if "after" in asked else {},
-                forked_from=ForkShape(session=origin.session, turn=origin.turn) if origin else None,
-                next_after=shown[-1].id if more else None,
-                now=self._clock.wall(),
-            )
+        return SessionPage(
+            session=session_shape(summary, outline, running),
+            turns=shapes,
+            heads=heads,
+            branches=branches,
+            replayed={} if after is None else outline.carried(page[-LAST_TURNS:]),
+            forked_from=ForkShape(session=origin.session, turn=origin.turn) if origin else None,
+            next_after=page[-1].id if more else None,
+            now=self._clock.wall(),
         )
 
-    async def delete(self, request: Request) -> Response:
-        """`DELETE /api/sessions/{id}`: the session, and everything in it."""
-        asked_for(request, ())
+    @page(
+        "/api/sessions/{id}",
+        method="DELETE",
+        response="It is deleted.",
+        parameters=[_SESSION],
+        errors=NOT_FOUND | {409: PageResponse("Another session is a fork of it.")},
+    )
+    async def delete(self, request: Request, _: dict[str, Any]) -> Deleted:
+        """Delete a session and everything in it."""
         session = request.path_params["id"]
         await self._find(session)
         deleted = await self._store.purge(session=session)
-        self._lists.forget()
+        self._lists.clear()
         if not deleted:
-            raise Mistaken(
+            raise PageError(
                 f"session {session!r} was not deleted: another one is a fork of it, or its first "
                 "turn still runs; delete the fork first, or wait",
                 "session_in_use",
                 409,
             )
-        self._log.info("purged", peer=peer(request.scope), session=session, sessions=deleted)
-        return Json(Deleted(deleted=deleted))
+        peer = client_address(request.scope)
+        self._log.info("purged", peer=peer, session=session, sessions=deleted)
+        return Deleted(deleted=deleted)
 
-    async def turn(self, request: Request) -> Response:
-        """`GET /api/sessions/{id}/turns/{turn}`."""
-        thoughts = _thoughts(asked_for(request, ("thoughts",)))
-        id = request.path_params["turn"]
+    @page(
+        "/api/sessions/{id}/turns/{turn}",
+        parameters=[_SESSION, segment("turn", "The turn's id."), _THOUGHTS],
+        errors=NOT_FOUND,
+    )
+    async def turn(self, request: Request, query: dict[str, Any]) -> TurnPage:
+        """One turn, and what became of the thoughts in its request."""
+        thoughts, id = query["thoughts"] == "1", request.path_params["turn"]
         summary, outline, running = await self._find(request.path_params["id"])
         live = next((turn for turn in running if turn.id == id), None)
-        line = outline.lines.get(id)
-        found = [live] if live else await self._reading.turns(outline, [line] if line else [])
+        written = outline.turns.get(id)
+        found = [live] if live else await self._reader.turns(outline, [written] if written else [])
         if not found:
             raise _missing(f"session {summary.session!r} has no turn {id[:80]!r}")
         turn = found[0]
-        wanted = [one.memory for one in ruled(turn.replay)[-DETAILED:] if one.memory]
-        lines = [outline.lines[memory] for memory in wanted if memory in outline.lines]
-        known = {one.id: one for one in await self._reading.turns(outline, lines)}
+        entries = [one.entry for one in turn.replay[-MAX_MESSAGES:] if one.entry]
+        earlier = [outline.turns[entry] for entry in entries if entry in outline.turns]
+        known = {one.id: one for one in await self._reader.turns(outline, earlier)}
         if thoughts:
-            self._shown(request, summary.session, [turn.id, *known])
-        return Json(
-            TurnPage(
-                turn=turn_shape(
-                    turn,
-                    thoughts=thoughts,
-                    replayed=outline.replayed.get(id, 0),
-                    running=live is not None,
-                ),
-                request=differences.difference(turn, known, thoughts=thoughts),
-                now=self._clock.wall(),
-            )
+            self._log_thoughts(request, summary.session, [turn.id, *known])
+        return TurnPage(
+            turn=turn_shape(
+                turn,
+                thoughts=thoughts,
+                replayed=outline.replayed.get(id, 0),
+                running=live is not None,
+            ),
+            request=request_shape(turn, known, thoughts=thoughts),
+            now=self._clock.wall(),
         )
 
-    async def _find(self, session: str) -> tuple[Summary, Outline, list[Turn]]:
+    async def _find(self, session: str) -> tuple[SessionSummary, SessionOutline, list[Turn]]:
         """A session, with its turns that run and are not written yet."""
-        running = await self.hub.turns(session)
-        summary = await self._reading.find(session)
+        running = await self.live_feed.turns(session)
+        summary = await self._reader.find(session)
         if summary is None and running:
             tenant, first = running[0]
-            summary = Summary(
-                session=session,
-                tenant=tenant,
-                created=first.started,
-                touched=first.started,
-                events=0,
-            )
+            summary = unwritten(session, tenant, first)
         if summary is None:
             raise _missing(f"there is no session {session[:80]!r}; it may have been deleted")
-        outline = await self._shelf.outline(summary, [turn for _, turn in running])
-        return summary, outline, [turn for _, turn in running if turn.id not in outline.lines]
+        outline = await self._session_list.outline(summary, [turn for _, turn in running])
+        return summary, outline, [turn for _, turn in running if turn.id not in outline.turns]
 
-    def _shown(self, request: Request, session: str, turns: list[str]) -> None:
-        self._log.info(
-            "thoughts_shown", peer=peer(request.scope), session=session, turns=sorted(set(turns))
-        )
+    def _log_thoughts(self, request: Request, session: str, turns: list[str]) -> None:
+        peer = client_address(request.scope)
+        self._log.info("thoughts_shown", peer=peer, session=session, turns=sorted(set(turns)))
 
     # -- the feed, continuity --------------------------------------------------------------------
 
-    async def feed(self, request: Request) -> Response:
-        """`GET /api/feed`."""
-        asked = asked_for(request, ("session", "after"))
-        said = request.headers.get("last-event-id", "").strip()
-        after = whole(asked, "after", -1) if "after" in asked else None
-        if re.fullmatch(r"[0-9]{1,15}", said):  # a browser comes back: it knows better
-            after = int(said)
-        if after is not None and after < -1:
-            raise Mistaken(f"`after` is {after}; expected the number of an event, or -1")
-        if "session" not in asked and after is not None:
+    @page(
+        "/api/feed",
+        response=PageResponse(
+            "Server-sent events: `hello`, `event`, `live`, `reset`.", (), "text/event-stream"
+        ),
+        parameters=[
+            string("session", "Only of this session."),
+            integer(
+                "after",
+                "The last event that was seen.",
+                -1,
+                expected="the number of an event, or -1",
+            ),
+        ],
+    )
+    async def feed(self, request: Request, query: dict[str, Any]) -> Response:
+        """What is written and what runs, as it happens; goes on by `Last-Event-ID`."""
+        session, after = query["session"], query["after"]
+        last = request.headers.get("last-event-id", "").strip()
+        if re.fullmatch(r"[0-9]{1,15}", last):  # a browser reconnects: this is newer
+            after = int(last)
+        if session is None and after is not None:
             after = max(after, 0)
-        body = self.hub.follow(asked.get("session"), after)
+        body = self.live_feed.follow(session, after)
         first = await anext(body)  # a store that is down is a 503, and not an empty stream
-
         return StreamingResponse(_following(first, body), headers=_STREAM)
 
-    async def continuity(self, request: Request) -> Response:
-        """`GET /api/continuity`."""
-        asked = asked_for(request, ("hours", "provider", "model"))
-        hours = whole(asked, "hours", 24)
-        if not 1 <= hours <= HOURS:
-            raise Mistaken(f"`hours` is {hours}; expected 1 to {HOURS}")
-        told = await self._counting.look(hours, asked.get("provider"), asked.get("model"))
-        return Json(told)
+    @page(
+        "/api/continuity",
+        parameters=[
+            integer(
+                "hours",
+                "How far to look back.",
+                1,
+                MAX_HOURS,
+                expected=f"1 to {MAX_HOURS}",
+                default=24,
+            ),
+            string("provider", "Only of this provider."),
+            string("model", "Only of this model."),
+        ],
+    )
+    async def continuity(self, _: Request, query: dict[str, Any]) -> Continuity:
+        """What became of thoughts, over time."""
+        return await self._counter.over(query["hours"], query["provider"], query["model"])
 
 
 async def _following(
@@ -255,59 +314,44 @@ async def _following(
             yield piece
 
 
-def _missing(message: str) -> Mistaken:
-    return Mistaken(message, "not_found", 404)
+def _missing(message: str) -> PageError:
+    return PageError(message, "not_found", 404)
 
 
-def _tree(outline: Outline, running: list[Turn]) -> tuple[list[str], dict[str, list[str]]]:
-    """Heads and branches, with the turns that run."""
+def _tree(outline: SessionOutline, running: list[Turn]) -> tuple[list[str], dict[str, list[str]]]:
+    """Heads and branches of a session, its running turns included."""
     if not running:
-        return outline.heads, outline.branches
-    children = {parent: list(kids) for parent, kids in outline.children.items()}
+        return outline.heads, outline.branch_points
+    tree = TurnTree[TurnOutline | Turn](outline.id)
+    for written in outline.turns.values():
+        tree.add(written.id, written.parent, written)
     for turn in running:
-        children.setdefault(turn.parent, []).append(turn.id)
-    ids = [*outline.lines, *(turn.id for turn in running)]
-    heads = [id for id in ids if id not in children]
-    return heads, {id: kids for id, kids in children.items() if len(kids) > 1}
+        tree.add(turn.id, turn.parent, turn)
+    return tree.heads, tree.branch_points
 
 
 # -- parameters ----------------------------------------------------------------------------------
 
 
-def _query(asked: dict[str, str]) -> Query:
-    status, text = asked.get("status"), asked.get("q")
-    if status is not None and status not in STATUSES:
-        raise Mistaken(f"`status` is {status[:40]!r}; expected {', '.join(STATUSES)}")
-    if text is not None and len(text) > LONGEST:
-        raise Mistaken(f"`q` has {len(text)} characters; expected at most {LONGEST}")
-    tenant = asked.get("tenant")
-    return Query(
-        tenant=tenant_named(tenant) if tenant is not None else None,
-        provider=asked.get("provider"),
-        model=asked.get("model"),
-        status=status,
-        text=text,
+def _which(query: dict[str, Any]) -> SessionQuery:
+    tenant = query["tenant"]
+    return SessionQuery(
+        tenant=None if tenant is None else tenant_named(tenant),
+        provider=query["provider"],
+        model=query["model"],
+        status=query["status"],
+        text=query["q"],
     )
 
 
-def _thoughts(asked: dict[str, str]) -> bool:
-    value = asked.get("thoughts", "0")
-    if value not in ("0", "1"):
-        raise Mistaken(f"`thoughts` is {value[:40]!r}; expected 0 or 1")
-    return value == "1"
-
-
-def _cursor(asked: dict[str, str]) -> Cursor | None:
-    value = asked.get("cursor")
-    if value is None:
+def _cursor(text: str | None) -> SessionCursor | None:
+    if text is None:
         return None
-    found = _CURSOR.fullmatch(value)
-    if found is None:
-        raise Mistaken(f"`cursor` is {value[:40]!r}; expected the `nextCursor` of the page before")
-    (touched,) = struct.unpack(">d", bytes.fromhex(found[1]))
-    session = bytes.fromhex(found[2]).decode("utf-8", "replace")
-    return (0.0 if math.isnan(touched) else touched), session
+    time, _, session = text.partition(".")
+    (touched,) = struct.unpack(">d", bytes.fromhex(time))
+    decoded = bytes.fromhex(session).decode("utf-8", "replace")
+    return (0.0 if math.isnan(touched) else touched), decoded
 
 
-def _spelled(after: Cursor) -> str:
+def _encoded_cursor(after: SessionCursor) -> str:
     return f"{struct.pack('>d', after[0]).hex()}.{after[1].encode('utf-8', 'replace').hex()}"

@@ -1,9 +1,9 @@
-"""What the inspector answers with, as structs: the answers and `/openapi.json` come from these.
+"""The JSON that the inspector's API answers with: answers and `/openapi.json` come from these.
 
 Times are seconds since the epoch. The text of a thought is null unless it was asked for.
 """
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 # -- parts ---------------------------------------------------------------------------------------
 
@@ -32,7 +32,7 @@ class ResultPart(Struct, tag_field="type", tag="result", frozen=True, kw_only=Tr
 
 
 class BlobPart(Struct, tag_field="type", tag="blob", frozen=True, kw_only=True, rename="camel"):
-    """Anything else: images, files, parts of kinds that are not known here."""
+    """Any other part: an image, a file, or a kind that this version does not know."""
 
     kind: str
 
@@ -62,7 +62,7 @@ class ThoughtPart(
 ):
     """One thought; what one item or one message says of it in several parts is one."""
 
-    key: str | None  # relative to its message: the item's id, else part-N; null: it rides
+    key: str | None  # in its message: the item's id, else part-N; null: part of a call or text
     carrier: str
     sealed: bool  # encrypted or signed
     bytes: int
@@ -89,28 +89,29 @@ class TargetShape(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UsageShape(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Tokens as the provider counted them."""
+    """Tokens as the provider counted them; `input` and `output` are the sums."""
 
     input: int | None
     output: int | None
-    reasoning: int | None
-    cached: int | None
+    reasoning: int | None  # of the output
+    cached: int | None  # of the input: read from the provider's cache
+    cache_write: int | None  # of the input: written to it
 
 
-class RulingShape(Struct, frozen=True, kw_only=True, rename="camel"):
+class DecisionShape(Struct, frozen=True, kw_only=True, rename="camel"):
     """What became of the thoughts of one earlier output."""
 
-    turn: str | None  # the remembered turn; null: none was found
+    turn: str | None  # the logged turn; null: none was found
     position: int  # of the output in the request
     action: str
     reason: str
-    rung: str  # how it was recognised
+    level: str = field(name="rung")  # how it was recognised
     thoughts: int  # how many went out
-    left: int  # how many stayed behind
+    left: int  # how many were left out
 
 
-class Counts(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How many outputs of a request were ruled so."""
+class DecisionCounts(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many earlier outputs of a request were decided in each way."""
 
     restored: int = 0
     replaced: int = 0
@@ -118,14 +119,16 @@ class Counts(Struct, frozen=True, kw_only=True, rename="camel"):
     absent: int = 0
     placeholder: int = 0
     dropped: int = 0
-    missed: int = 0  # of the absent and the placeholders: their turn was not found
+    missed: int = 0  # those of the absent and the placeholders whose turn is not in the log
+    tied: int = 0  # those for which several turns in the log fit equally well
 
 
-class ReplayShape(Counts, frozen=True, kw_only=True, rename="camel"):
-    """What a request put back and what it left behind."""
+class ReplayShape(DecisionCounts, frozen=True, kw_only=True, rename="camel"):
+    """What a request put back and what it left out."""
 
-    rulings: list[RulingShape]
-    more: int  # earlier rulings that are not shown here
+    decisions: list[DecisionShape] = field(name="rulings")
+    more: int  # earlier decisions that are not shown here
+    thinking_off: bool  # switched off for this exchange: a demanded thought was lost
 
 
 class Thinking(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -175,6 +178,7 @@ class SessionShape(Struct, frozen=True, kw_only=True, rename="camel"):
     replaced: int
     exact: int
     missed: int
+    tied: int
     dropped: int
     placeholder: int
     thoughts: int
@@ -189,7 +193,7 @@ class Sessions(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ForkShape(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where a session goes on from."""
+    """The turn of another session that a fork goes on from."""
 
     session: str
     turn: str
@@ -203,13 +207,13 @@ class SessionPage(Struct, frozen=True, kw_only=True, rename="camel"):
     heads: list[str]
     branches: dict[str, list[str]]
     replayed: dict[str, int]
-    """With `after`: earlier turns that the last of these carried back, and how often by now."""
+    """With `after`: earlier turns whose thoughts the last of these sent back, and how often."""
     forked_from: ForkShape | None
     next_after: str | None
     now: float
 
 
-class Change(Struct, frozen=True, kw_only=True, rename="camel"):
+class ThoughtChange(Struct, frozen=True, kw_only=True, rename="camel"):
     """A thought that was put in or left out."""
 
     carrier: str
@@ -225,9 +229,9 @@ class MessageShape(Struct, frozen=True, kw_only=True, rename="camel"):
     turn: str | None
     preview: str
     changed: bool
-    added: list[Change]
-    removed: list[Change]
-    ruling: RulingShape | None
+    added: list[ThoughtChange]
+    removed: list[ThoughtChange]
+    decision: DecisionShape | None = field(name="ruling")
 
 
 class RequestShape(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -250,10 +254,10 @@ class Deleted(Struct, frozen=True, kw_only=True, rename="camel"):
     deleted: int
 
 
-class Bucket(Counts, frozen=True, kw_only=True, rename="camel"):
-    """What happened in some stretch of time."""
+class Bucket(DecisionCounts, frozen=True, kw_only=True, rename="camel"):
+    """Counts of one interval."""
 
-    at: float  # when it began
+    at: float  # when the interval began
     turns: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -269,7 +273,5 @@ class Continuity(Struct, frozen=True, kw_only=True, rename="camel"):
     cached_share: float | None  # of the input tokens
     by_provider: dict[str, Bucket]
     by_model: dict[str, Bucket]
+    complete: bool  # false: earlier turns are still being counted, in the background
     now: float
-
-
-ANSWERS = (Sessions, SessionPage, TurnPage, Deleted, Continuity)

@@ -1,74 +1,93 @@
-"""Turns and sessions as people see them. Pure: values in, shapes out."""
+"""Sessions, turns and requests in the shapes that the API answers with: values in, shapes out.
 
-from collections.abc import Sequence
+The bytes of a request are not stored. The turn's replay decisions say what was put in and what was
+left out, and the log says which thoughts those were.
+"""
 
-from thoughtline.durations import (
-    THINKING,
-    Span,
-    reasoning_durations,
-    spans,
-    state,
-    total,
-    units_of,
-    words,
-)
-from thoughtline.gateway.parameters import ANONYMOUS
-from thoughtline.inspector.outlines import Outline
-from thoughtline.inspector.rulings import counted, ruled, shown
+from collections.abc import Mapping, Sequence
+
+from msgspec import convert
+from msgspec.structs import asdict, replace
+
+from thoughtline.gateway.pages.page import ANONYMOUS
+from thoughtline.inspector.outline import SessionOutline, title_of
 from thoughtline.inspector.shapes import (
     BlobPart,
     CallPart,
+    DecisionCounts,
     DecisionPart,
+    DecisionShape,
     Duration,
+    MessageShape,
     PartShape,
     ReplayShape,
+    RequestShape,
     ResultPart,
     SessionShape,
     TargetShape,
     TextPart,
     Thinking,
+    ThoughtChange,
     ThoughtPart,
     TurnShape,
     UsageShape,
 )
-from thoughtline.parts import RIDING, Blob, Call, Decision, Part, Result, Text, Thought
-from thoughtline.stores.base import Summary
-from thoughtline.turns import Turn
+from thoughtline.log.decisions import ReplayDecision, tally
+from thoughtline.log.durations import (
+    THINKING,
+    ThoughtSpan,
+    duration_text,
+    group_thoughts,
+    reasoning_durations,
+    thought_spans,
+    thought_state,
+    total_seconds,
+)
+from thoughtline.log.parts import RIDING, Blob, Call, Decision, Part, Result, Text, Thought
+from thoughtline.log.turns import Turn
+from thoughtline.stores.base import SessionSummary
 
+CHANGES_REQUEST = frozenset({"restored", "replaced", "placeholder", "dropped"})
+NOT_HERE = ThoughtChange(carrier="", bytes=None, text=None)
+"""A thought that only the client had, or that is in another session's log."""
 UNKNOWN = Duration(state="unknown", seconds=None, label="Thought", started_at=None, buffered=False)
 
+_SUMMED = ("restored", "replaced", "exact", "missed", "tied", "dropped", "placeholder")
+_PART_SHAPES: dict[type[Part], type[PartShape]] = {
+    Text: TextPart,
+    Call: CallPart,
+    Result: ResultPart,
+    Decision: DecisionPart,
+    Blob: BlobPart,
+}
 
-def session_shape(summary: Summary, outline: Outline, running: Sequence[Turn] = ()) -> SessionShape:
+
+def session_shape(
+    summary: SessionSummary, outline: SessionOutline, running: Sequence[Turn] = ()
+) -> SessionShape:
     """A session in a listing; `running` are its turns that are not written yet."""
-    lines = list(outline.lines.values())
-    extra = [turn for turn in running if turn.id not in outline.lines]
+    turns = list(outline.turns.values())
+    extra = [turn for turn in running if turn.id not in outline.turns]
     targets = [turn.target for turn in extra if turn.target is not None]
     started = max((turn.started for turn in extra), default=0.0)
-    named = {line.provider for line in lines} | {target.provider for target in targets}
-    models = {line.model for line in lines} | {target.model for target in targets}
-    counts = [line.counts for line in lines] + [counted(ruled(t.replay)) for t in extra]
-
-    def sum_of(name: str) -> int:
-        return sum(getattr(one, name) for one in counts)
-
+    providers = {turn.provider for turn in turns} | {target.provider for target in targets}
+    models = {turn.model for turn in turns} | {target.model for target in targets}
+    counts = [turn.counts for turn in turns] + [
+        convert(tally(t.replay), DecisionCounts) for t in extra
+    ]
     return SessionShape(
         id=summary.session,
         tenant=summary.tenant or ANONYMOUS,
         created=summary.created,
         touched=max(summary.touched, started),
-        turns=len(lines) + len(extra),
+        turns=len(turns) + len(extra),
         events=summary.events,
         status="running" if extra else outline.status,
         title=outline.title,
-        providers=sorted(named - {""}),
+        providers=sorted(providers - {""}),
         models=sorted(models - {""}),
-        restored=sum_of("restored"),
-        replaced=sum_of("replaced"),
-        exact=sum_of("exact"),
-        missed=sum_of("missed"),
-        dropped=sum_of("dropped"),
-        placeholder=sum_of("placeholder"),
         thoughts=outline.thoughts + sum(len(turn.thoughts) for turn in extra),
+        **{name: sum(getattr(one, name) for one in counts) for name in _SUMMED},
     )
 
 
@@ -78,9 +97,13 @@ def turn_shape(
     thoughts: bool,
     replayed: int = 0,
     running: bool = False,
-    most: int | None = None,
+    max_decisions: int | None = None,
+    counts: DecisionCounts | None = None,
 ) -> TurnShape:
-    """A turn; texts of its thoughts if `thoughts`, and at most so many of its rulings."""
+    """A turn; with the texts of its thoughts if `thoughts`, and its last `max_decisions`.
+
+    `counts` are those of its decisions, where they are known.
+    """
     return TurnShape(
         id=turn.id,
         parent=turn.parent or None,
@@ -91,40 +114,40 @@ def turn_shape(
         running=running or turn.outcome is None,
         elsewhere=turn.outcome is None and not running,
         target=_target(turn),
-        usage=_usage(turn),
+        usage=convert(turn.usage, UsageShape | None, from_attributes=True),
         input=[_part(part) for part in turn.input if not isinstance(part, Thought)],
         output=_output(turn, thoughts=thoughts, replayed=replayed, running=running),
         reasoning_durations=reasoning_durations(turn),
         thinking=thinking(turn, running=running),
-        replay=_replay(turn, most),
+        replay=_replay(turn, max_decisions, counts),
     )
 
 
 def thinking(turn: Turn, *, running: bool = False) -> Thinking:
-    """All thoughts of a turn together."""
-    found = spans(turn)
-    if any(state(span, running=running) == "open" for span in found):
+    """How long all thoughts of a turn took together."""
+    found = thought_spans(turn)
+    if any(thought_state(span, running=running) == "open" for span in found):
         return Thinking(seconds=None, label=THINKING)
-    seconds = total(turn)
-    label = words(seconds, aborted=found[-1].aborted) if found else ""
+    seconds = total_seconds(turn)
+    label = duration_text(seconds, aborted=found[-1].aborted) if found else ""
     return Thinking(seconds=seconds, label=label)
 
 
-def duration(span: Span, *, running: bool = False) -> Duration:
-    """How long one thought took, or that it goes on."""
-    what = state(span, running=running)
+def duration(span: ThoughtSpan, *, running: bool = False) -> Duration:
+    """How long one thought took, or that it is still open."""
+    now = thought_state(span, running=running)
     return Duration(
-        state=what,
+        state=now,
         seconds=span.seconds,
-        label=THINKING if what == "open" else span.text,
+        label=THINKING if now == "open" else span.text,
         started_at=span.at,
         buffered=span.requested,
     )
 
 
 def _output(turn: Turn, *, thoughts: bool, replayed: int, running: bool) -> list[PartShape]:
-    found = {span.place: span for span in spans(turn)}
-    units = units_of(turn.output)
+    found = {span.place: span for span in thought_spans(turn)}
+    units = group_thoughts(turn.output)
     positions = {id(thought): n for n, thought in enumerate(turn.thoughts)}
     shapes: list[PartShape] = []
     for place, part in enumerate(turn.output):
@@ -136,7 +159,7 @@ def _output(turn: Turn, *, thoughts: bool, replayed: int, running: bool) -> list
         if span is None and part.carrier not in RIDING:
             continue  # another part of a thought that is shown already
         unit = units.get(place, [part])
-        barred = any(positions[id(thought)] in turn.quarantined for thought in unit)
+        quarantined = any(positions[id(thought)] in turn.quarantined for thought in unit)
         shapes.append(
             ThoughtPart(
                 key=span.key if span else None,
@@ -145,7 +168,7 @@ def _output(turn: Turn, *, thoughts: bool, replayed: int, running: bool) -> list
                 bytes=sum(len((t.raw or t.text).encode("utf-8", "replace")) for t in unit),
                 text=(span.summary if span else part.text) if thoughts else None,
                 replayed=replayed,
-                quarantined=barred,
+                quarantined=quarantined,
                 forgotten=any(thought.forgotten for thought in unit),
                 duration=duration(span, running=running) if span else UNKNOWN,
             )
@@ -154,50 +177,120 @@ def _output(turn: Turn, *, thoughts: bool, replayed: int, running: bool) -> list
 
 
 def _part(part: Part) -> PartShape:
-    match part:
-        case Text():
-            return TextPart(text=part.text)
-        case Call():
-            return CallPart(id=part.id, name=part.name, arguments=part.arguments)
-        case Result():
-            return ResultPart(
-                call=part.call, name=part.name, content=part.content, error=part.error
-            )
-        case Decision():
-            return DecisionPart(call=part.call, verdict=part.verdict, reason=part.reason)
-        case Blob():
-            return BlobPart(kind=part.kind)
-        case Thought():  # of a client's echo; never part of a turn in the log
-            return BlobPart(kind="thought")
+    if isinstance(part, Thought):  # of a client's echo; never part of a turn in the log
+        return BlobPart(kind="thought")
+    shape: PartShape = convert(part, _PART_SHAPES[type(part)], from_attributes=True)
+    return shape
 
 
 def _target(turn: Turn) -> TargetShape | None:
     if turn.target is None:
         return None
-    made = next((t.origin.model for t in turn.thoughts if t.origin is not None), "")
-    return TargetShape(
-        provider=turn.target.provider,
-        endpoint=turn.target.endpoint,
-        dialect=turn.target.dialect,
-        model=made or turn.target.model,
-    )
+    served = next((t.origin.model for t in turn.thoughts if t.origin is not None), "")
+    shape = convert(turn.target, TargetShape, from_attributes=True)
+    return replace(shape, model=served or shape.model)
 
 
-def _usage(turn: Turn) -> UsageShape | None:
-    usage = turn.usage
-    if usage is None:
-        return None
-    return UsageShape(
-        input=usage.input, output=usage.output, reasoning=usage.reasoning, cached=usage.cached
-    )
-
-
-def _replay(turn: Turn, most: int | None) -> ReplayShape:
-    rulings = ruled(turn.replay)
-    counts = counted(rulings)
-    last = rulings if most is None else rulings[-most:]
+def _replay(
+    turn: Turn, max_decisions: int | None, counts: DecisionCounts | None = None
+) -> ReplayShape:
+    decisions = turn.replay
+    counts = counts or convert(tally(decisions), DecisionCounts)
+    last = decisions if max_decisions is None else decisions[-max_decisions:]
     return ReplayShape(
-        **{name: getattr(counts, name) for name in counts.__struct_fields__},
-        rulings=[shown(one) for one in last],
-        more=len(rulings) - len(last),
+        **asdict(counts),
+        decisions=[decision_shape(one) for one in last],
+        more=len(decisions) - len(last),
+        thinking_off=turn.thinking_off,
     )
+
+
+def decision_shape(decision: ReplayDecision) -> DecisionShape:
+    """What was decided about one earlier output."""
+    return DecisionShape(
+        turn=decision.entry or None,
+        position=decision.turn,
+        action=decision.action.value,
+        reason=decision.reason,
+        level=decision.level.value,
+        thoughts=decision.thoughts,
+        left=decision.left,
+    )
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+def request_shape(turn: Turn, known: Mapping[str, Turn], *, thoughts: bool) -> RequestShape:
+    """The request of a turn; `known` are the turns that its decisions are about, by id."""
+    messages = [
+        _earlier_output(one, known.get(one.entry), thoughts=thoughts) for one in turn.replay
+    ]
+    position = messages[-1].position + 1 if messages else 0
+    if turn.input:
+        messages.append(
+            MessageShape(
+                position=position,
+                role="tool" if any(isinstance(p, Result) for p in turn.input) else "user",
+                turn=turn.id,
+                preview=preview(turn.input),
+                changed=False,
+                added=[],
+                removed=[],
+                decision=None,
+            )
+        )
+    return RequestShape(messages=messages)
+
+
+def preview(parts: Sequence[Part]) -> str:
+    """The first words of a message; without any, the tools it calls or the results it brings."""
+    if words := title_of(parts):
+        return words
+    calls = [part.name for part in parts if isinstance(part, Call)]
+    if calls:
+        return f"calls {', '.join(calls)}"
+    return title_of(Text(text=part.content) for part in parts if isinstance(part, Result))
+
+
+def _earlier_output(one: ReplayDecision, entry: Turn | None, *, thoughts: bool) -> MessageShape:
+    added: list[ThoughtChange] = []
+    removed: list[ThoughtChange] = []
+    if one.action in ("restored", "replaced"):
+        added = _changes(_usable(entry), one.thoughts, thoughts=thoughts)
+    if one.action == "placeholder":
+        added = [ThoughtChange(carrier="placeholder", bytes=None, text=None)]
+    if one.action == "replaced":
+        removed = [NOT_HERE] * max(one.left, 1)
+    elif one.action == "dropped":
+        removed = _changes(entry.thoughts if entry else (), one.left, thoughts=thoughts)
+    return MessageShape(
+        position=one.turn,
+        role="assistant",
+        turn=one.entry or None,
+        preview=preview(entry.output) if entry else "",
+        changed=one.action in CHANGES_REQUEST,
+        added=added,
+        removed=removed,
+        decision=decision_shape(one),
+    )
+
+
+def _usable(entry: Turn | None) -> list[Thought]:
+    if entry is None:
+        return []
+    return [t for n, t in enumerate(entry.thoughts) if n not in entry.quarantined]
+
+
+def _changes(known: Sequence[Thought], count: int, *, thoughts: bool) -> list[ThoughtChange]:
+    """`count` changes: of the known thoughts where their number fits, else of unknown ones."""
+    if len(known) != count:
+        return [NOT_HERE] * count
+    return [
+        ThoughtChange(
+            carrier=thought.carrier.value,
+            bytes=len(thought.raw.encode("utf-8", "replace")),
+            text=thought.text if thoughts else None,
+        )
+        for thought in known
+    ]

@@ -1,1 +1,38 @@
-"""Where sessions live: the port (`base`) and its implementations."""
+"""Stores: where sessions and the look-up index are kept, behind one port (`base.Store`).
+
+`open_store` opens the store of a URL. `memory://` is not written to disk; `sqlite:///file.db` is a
+path relative to the working directory, `sqlite:////var/lib/file.db` an absolute one (three slashes
+and four, as in SQLAlchemy). Options follow a question mark: `?synchronous=full&timeout=10`.
+"""
+
+from urllib.parse import parse_qsl
+
+from thoughtline.clock import Clock
+from thoughtline.errors import StoreError
+from thoughtline.stores.base import Store
+from thoughtline.stores.memory import MemoryStore
+from thoughtline.stores.sqlite import SqliteStore
+
+SUPPORTED = "memory://, sqlite:///relative/path.db or sqlite:////absolute/path.db"
+OPTIONS = ("synchronous", "timeout")
+
+
+def open_store(url: str, *, clock: Clock | None = None) -> Store:
+    """Make the store of a URL; it opens its file when it is used."""
+    address, _, query = url.partition("?")
+    if address == "memory://" and not query:
+        return MemoryStore(clock)
+    path = address.removeprefix("sqlite:///")
+    if path == address or not path or path.endswith("/"):
+        scheme = url.partition(":")[0]  # without the rest: that may hold a password
+        raise StoreError(f"this {scheme!r} URL names no store; expected {SUPPORTED}")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for name in options:
+        if name not in OPTIONS:
+            raise StoreError(f"{name!r} is not an option of a store; use {' or '.join(OPTIONS)}")
+    try:
+        timeout = float(options.get("timeout", 5.0))
+    except ValueError:
+        raise StoreError("the `timeout` of a store must be a number of seconds") from None
+    synchronous = options.get("synchronous", "normal")
+    return SqliteStore(path, clock=clock, synchronous=synchronous, timeout=timeout)

@@ -1,28 +1,32 @@
-"""The port: what every store can do. Memory and SQLite stand behind it today.
+"""The store port: what every store does. Implemented by memory, SQLite and the cache before them.
 
-A store keeps sessions (append-only, gapless `seq`), files memories under their names, and finds
-them again in one batch. Everything is scoped by tenant: no method ever looks across tenants
-unless it is told to (`tenant=None`, for administration). Retention is sliding per session: a
-session in use, by an append or by a hit, does not expire.
+A store keeps sessions (append-only, gapless `seq`), files index entries under their keys, and finds
+them again in one batch. Everything is scoped by tenant: no method looks across tenants unless it is
+told to (`tenant=None`, for administration). Retention is sliding per session: a session that is in
+use, by an append or by a hit, does not expire.
 
-Durability, to be kept by every implementation: when `append` returns, the batch survives the
-death of the process (`kill -9`). Whether it survives a power cut is the implementation's to state.
+Durability of every implementation: when `append` returns, the batch survives the death of the
+process (`kill -9`). Whether it survives a power cut is stated by the implementation.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from thoughtline.events import Draft, Event, Outcome
-from thoughtline.memories import Memory
-from thoughtline.parts import Thought
+from thoughtline.log.events import Draft, Event, Outcome
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import Thought
+from thoughtline.log.turn_counts import TurnCounts
 
-INTERNAL = "thoughtline:"
-"""How the ids of sessions begin that nobody talked in, such as what endpoints have taught."""
-CANDIDATES = 32
-"""How many memories `find` gives for one name. A short answer ("Done.") is filed under the same
-name again and again; past this many, the older ones would only make a look-up slow."""
+Progress = Callable[[int, int], None]
+"""Called with how much of a long task is done, and how much there is."""
+
+INTERNAL_PREFIX = "thoughtline:"
+"""Begins the ids of sessions without a conversation, such as the one of endpoint quirks."""
+MAX_CANDIDATES = 32
+"""How many entries `find` returns for one key. A short answer ("Done.") is filed under the same
+content key again and again; more entries would only make a look-up slow."""
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -31,35 +35,36 @@ class Batch(Struct, frozen=True, kw_only=True):
     session: str
     tenant: str
     drafts: tuple[Draft, ...]
-    memories: tuple[Memory, ...] = ()
-    expect: int | None = None  # seq of the last event the writer has seen; None: do not care
+    index: tuple[IndexEntry, ...] = ()
+    expect: int | None = None  # seq of the last event the writer has seen; None: any
+    kept: bool = False  # a person's own session, which does not expire
 
 
-class Tally(Struct, frozen=True, kw_only=True):
-    """How much of something there is."""
+class EntryCount(Struct, frozen=True, kw_only=True):
+    """How many turns with thoughts are indexed, and the characters of their thoughts."""
 
     entries: int = 0
     chars: int = 0
 
 
-class Stats(Struct, frozen=True, kw_only=True):
-    """What a store holds, for people and for `/api/cache/reasoning`."""
+class StoreStats(Struct, frozen=True, kw_only=True):
+    """Counts of what a store holds, for people and for `/api/cache/reasoning`."""
 
     sessions: int = 0
     events: int = 0
     turns: int = 0
     oldest: float | None = None  # time of the first event, and of the last
     newest: float | None = None
-    entries: int = 0  # as `entries` would list them
+    entries: int = 0  # indexed turns with thoughts, each counted once
     chars: int = 0  # of their thoughts, as people read them
     oldest_entry: float | None = None
     newest_entry: float | None = None
-    by_provider: dict[str, Tally] = {}
-    by_model: dict[str, Tally] = {}
+    by_provider: dict[str, EntryCount] = {}
+    by_model: dict[str, EntryCount] = {}
 
 
-class Summary(Struct, frozen=True, kw_only=True):
-    """One session in a listing."""
+class SessionSummary(Struct, frozen=True, kw_only=True):
+    """A session in a listing."""
 
     session: str
     tenant: str
@@ -68,20 +73,23 @@ class Summary(Struct, frozen=True, kw_only=True):
     events: int
 
 
-class Filter(Struct, frozen=True, kw_only=True):
-    """Which entries are meant; what is None does not matter."""
+class EntryFilter(Struct, frozen=True, kw_only=True):
+    """Conditions on thought entries; None matches everything."""
 
     tenant: str | None = None
     provider: str | None = None
+    endpoints: tuple[str, ...] = ()  # with `provider`: entries of these endpoints match as well
     model: str | None = None  # as asked for
     call: str | None = None  # the id of a tool call
+    session: str | None = None
+    turn: str | None = None
 
 
-EVERYTHING = Filter()
+ALL_ENTRIES = EntryFilter()
 
 
-class Entry(Struct, frozen=True, kw_only=True):
-    """One remembered turn with thoughts, under one of its tool calls (or under none)."""
+class ThoughtEntry(Struct, frozen=True, kw_only=True):
+    """An indexed turn with thoughts in a listing, once for each of its tool calls."""
 
     position: tuple[int, int]  # where the next page goes on
     tenant: str
@@ -89,96 +97,134 @@ class Entry(Struct, frozen=True, kw_only=True):
     turn: str
     call: str = ""
     provider: str = ""
+    endpoint: str = ""
     model: str = ""
     outcome: Outcome = Outcome.COMPLETED
     chars: int = 0
     at: float = 0.0
     touched: float = 0.0  # when its session was last used
+    kept: bool = False  # its session does not expire: a person made it
     thoughts: tuple[Thought, ...] = ()  # only where they were asked for
 
 
-class Query(Struct, frozen=True, kw_only=True):
-    """Which sessions are meant; what is None does not matter."""
+class SessionQuery(Struct, frozen=True, kw_only=True):
+    """Conditions on sessions; None matches everything."""
 
     session: str | None = None  # its id
     tenant: str | None = None
     provider: str | None = None  # of any of its turns
     model: str | None = None  # of any of its turns, as asked for or as served
-    status: str | None = None  # how its last turn ended, or "running": it has not
-    text: str | None = None  # somewhere in what was said, called or answered; not in thoughts
+    status: str | None = None  # how its last turn ended, or "running"
+    text: str | None = None  # in a message, a call or a result; thoughts are not searched
 
 
-ANY = Query()
+ANY_SESSION = SessionQuery()
 
-Cursor = tuple[float, str]
-"""Where a listing of sessions goes on: when one was touched, and its id."""
-
-
-class Listing(Struct, frozen=True, kw_only=True):
-    """Some sessions, the most recently touched first."""
-
-    sessions: list[Summary] = []
-    after: Cursor | None = None  # where to go on; None: that was all
+SessionCursor = tuple[float, str]
+"""The position in a listing of sessions: when a session was touched, and its id."""
 
 
-class Chapter(Struct, frozen=True, kw_only=True):
-    """Events of all sessions, in the order they were written."""
+class SessionListing(Struct, frozen=True, kw_only=True):
+    """A page of sessions, the most recently touched first."""
+
+    sessions: list[SessionSummary] = []
+    after: SessionCursor | None = None  # where the next page begins; None: this is the last
+
+
+class EventPage(Struct, frozen=True, kw_only=True):
+    """A page of events of all sessions, in the order they were written."""
 
     events: list[Event] = []
-    position: int = 0  # where to read on
-    more: bool = False  # whether there is more by now
+    position: int = 0  # where the next page begins
+    more: bool = False  # whether there are more events now
+
+
+class TurnCountPage(Struct, frozen=True, kw_only=True):
+    """Counts per interval, and whether they are complete: a store may count in the background."""
+
+    counts: list[TurnCounts] = []
+    complete: bool = True
+
+
+class FiledEntry(Struct, frozen=True):
+    """An index entry as it is stored, and whether it can be found."""
+
+    entry: IndexEntry
+    unfiled: frozenset[bytes] = frozenset()  # keys of it that a look-up would not find it under
 
 
 class Store(Protocol):
-    """Where sessions live."""
+    """A place where sessions are stored."""
+
+    retention: float
+    """Seconds after which a session that nobody used is not found any more; 0: for ever."""
 
     async def append(self, batch: Batch) -> list[Event]:
-        """Number and write the drafts, file the memories; one transaction.
+        """Number and write the drafts and file the index entries, in one transaction.
 
         Raises `Conflict` when `expect` is not the last seq (-1: a new session), or when the
         session belongs to another tenant; `Unavailable` when nothing was written.
         """
 
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
-        """Events of a session with a seq above `after`, in order; unknown sessions are empty."""
+        """Return a session's events with a seq above `after`, in order; none if it is unknown."""
 
-    async def find(self, tenant: str, names: Sequence[bytes]) -> Mapping[bytes, Sequence[Memory]]:
-        """Memories filed under each name, the last filed first, thoughts included. One batch.
+    async def find(
+        self, tenant: str, keys: Sequence[bytes]
+    ) -> Mapping[bytes, Sequence[IndexEntry]]:
+        """Return the entries filed under each key, the last filed first, with their thoughts.
 
-        Names that nothing is filed under are left out. A hit slides the session's retention.
-        Thoughts come from the log: they are the turn's reasoning events, in order, or none when
-        one of them cannot be read. What the tenant's log says about refusals is applied. At most
-        `CANDIDATES` memories a name; a turn that is filed again replaces its older memory.
+        Keys without entries are left out. A hit extends the session's retention. The thoughts are
+        the turn's reasoning events in the log, in order, or none when one of them cannot be read;
+        quarantines in the tenant's log are applied. At most `MAX_CANDIDATES` entries per key; a
+        turn that is filed again replaces its older entry.
+        """
+
+    def changes(self) -> tuple[int, bool]:
+        """Return a number that rises when another process has written, and whether it is certain.
+
+        It is cheap and does not wait, so it may be uncertain for a moment. What was read before
+        the number rose may be out of date.
+        """
+
+    async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
+        """Return how far turns were continued: 1 by a turn, 2 by a turn that was continued itself.
+
+        Turns that nobody continued are left out. Forks count: they continue a turn, too.
         """
 
     def watch(
         self, session: str | None = None, *, after: int = -1, tenant: str | None = None
     ) -> AsyncIterator[Event]:
-        """Events as they are written: of one session (first those above `after`), or of all.
+        """Yield events as they are written: of one session (first those above `after`), or of all.
 
-        Sees what other processes write to the same place. Ends when the store is closed.
+        Includes what other processes write to the same place. Ends when the store is closed.
         """
 
     async def sessions(
         self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
-    ) -> list[Summary]:
-        """Sessions, the most recently touched first; `before` pages on by `touched`."""
+    ) -> list[SessionSummary]:
+        """Return sessions, the most recently touched first; `before` pages on by `touched`."""
 
     async def search(
-        self, which: Query = ANY, *, limit: int = 50, after: Cursor | None = None
-    ) -> Listing:
-        """Sessions that match every condition; a search that takes long is done in pieces.
+        self,
+        query: SessionQuery = ANY_SESSION,
+        *,
+        limit: int = 50,
+        after: SessionCursor | None = None,
+    ) -> SessionListing:
+        """Return sessions that match every condition; a long search is done in pieces.
 
-        So a listing may be short, or empty, and still have an `after`: ask again with that.
+        So a listing may be short or empty and still have an `after`: call again with it.
         """
 
     async def history(
         self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
-    ) -> Chapter:
-        """Events of these types (None: of all) in all sessions, in the order they were written.
+    ) -> EventPage:
+        """Return events of these types (None: all) in all sessions, in the order of writing.
 
-        `after` is the `position` of the chapter before. Without one, events that were written
-        before `since` may be left out; what is given is not sorted by time.
+        `after` is the `position` of the page before. Without one, events that were written before
+        `since` may be left out; the events are not sorted by time.
         """
 
     async def purge(
@@ -187,36 +233,72 @@ class Store(Protocol):
         session: str | None = None,
         tenant: str | None = None,
         untouched_since: float | None = None,
+        progress: Progress | None = None,
     ) -> int:
-        """Delete whole sessions that match every condition given; returns how many.
+        """Delete the sessions that match every condition given; returns how many.
 
-        With no condition nothing is deleted. A session stays while a fork refers to it, and one
-        of our own (`INTERNAL`) does not expire: it is deleted by name or with its tenant only.
+        With no condition nothing is deleted. A session stays while a fork refers to it. Internal
+        sessions (`INTERNAL_PREFIX`) and those that a person made (`Batch.kept`) do not expire:
+        they are deleted by id or with their tenant. A few are deleted at a time.
         """
 
     async def entries(
         self,
-        which: Filter = EVERYTHING,
+        entry_filter: EntryFilter = ALL_ENTRIES,
         *,
         limit: int = 50,
         after: tuple[int, int] | None = None,
         offset: int = 0,
         thoughts: bool = False,
-    ) -> list[Entry]:
-        """What can be found again, the last filed first; `after` is the position of an entry.
+    ) -> list[ThoughtEntry]:
+        """Return indexed turns with thoughts, the last filed first; `after` is a `position`.
 
         A turn with several tool calls has an entry for each, a turn without any has one.
         """
 
-    async def forget(self, which: Filter) -> int:
-        """Forget the turns of these entries; returns how many entries that were.
+    async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        """Clear these thought entries from the index; returns how many.
 
-        Their memories and names are deleted and their thoughts are erased from the log, where
-        the events stay: same number, same type, nothing in them to be sent or read.
+        Their thoughts stay in the log and are never put back from the index again. The turns stay
+        in the index, marked: without them, an equal turn of another conversation could be taken for
+        one of them. A turn's thoughts are forgotten when the entries of all its calls are.
         """
 
-    async def stats(self, *, tenant: str | None = None) -> Stats:
-        """What is held."""
+    async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        """Erase thoughts from the log, and forget their entries; returns how many thoughts.
+
+        The events stay: same number, same type, with nothing in them to be sent or read.
+        """
+
+    async def count_calls(self, call: str) -> Mapping[str, int]:
+        """Return how many entries each tenant has for a tool call of this id."""
+
+    async def index(self, session: str) -> list[FiledEntry]:
+        """Return the index entries of a session, the first filed first, with their thoughts."""
+
+    async def reindex(
+        self, session: str, entries: Sequence[IndexEntry], *, remove: Collection[str] = ()
+    ) -> None:
+        """Replace the index entries of these turns, and delete those of the turns in `remove`.
+
+        The session's retention is not extended. Does nothing if the session is gone.
+        """
+
+    async def prune_index(self, *, dry_run: bool = False) -> int:
+        """Delete look-up keys that lead to no index entry; returns how many there were."""
+
+    async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
+        """Count what is stored; without `sessions` only the index, which is quicker."""
+
+    async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
+        """Return what became of thoughts, in intervals of a multiple of `turn_counts.FINE`.
+
+        Those of a multiple of `COARSE` reach back further. They count what happened: deleting
+        sessions does not change them.
+        """
+
+    async def summarise(self) -> None:
+        """Bring up to date what listings and statistics are read from, a little at a time."""
 
     async def close(self) -> None:
-        """Finish what is queued, then let go. Closing twice is harmless."""
+        """Write what is queued, then close. Closing twice is harmless."""

@@ -1,11 +1,12 @@
-"""Sessions in plain dictionaries: the reference that every other store is compared with.
+"""A store in plain dictionaries: the reference that every other store is compared with.
 
-Good for tests, for trying things out, and for a gateway that shall leave nothing behind. It keeps
-the port's promises except one: when the process ends, everything is gone. All of it happens in one
-event loop, between two awaits, so there is nothing to lock.
+It is meant for tests, for trying things out, and for a gateway that shall leave nothing on disk. It
+keeps the promises of the port except one: when the process ends, everything is gone. All methods
+run in one event loop and change state between two awaits, so there is nothing to lock.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from itertools import count, islice
 
@@ -13,40 +14,53 @@ import msgspec
 
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
-from thoughtline.events import Event
-from thoughtline.memories import Memory
-from thoughtline.stores import facts, seeking
+from thoughtline.log.events import Event, TurnStarted
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import Origin
+from thoughtline.log.turn_counts import (
+    TYPES,
+    TurnCounter,
+    TurnCounts,
+    add_up,
+    body_of,
+    kept_length,
+)
+from thoughtline.stores import rules, search
 from thoughtline.stores.base import (
-    ANY,
-    CANDIDATES,
-    EVERYTHING,
-    INTERNAL,
+    ALL_ENTRIES,
+    ANY_SESSION,
+    INTERNAL_PREFIX,
+    MAX_CANDIDATES,
     Batch,
-    Chapter,
-    Cursor,
-    Entry,
-    Filter,
-    Listing,
-    Query,
-    Stats,
-    Summary,
+    EntryFilter,
+    EventPage,
+    FiledEntry,
+    Progress,
+    SessionCursor,
+    SessionListing,
+    SessionQuery,
+    SessionSummary,
+    StoreStats,
+    ThoughtEntry,
+    TurnCountPage,
 )
 
 
-class _Shelf:
-    """One session."""
+class _StoredSession:
+    """A session and its index entries."""
 
     def __init__(self, tenant: str, created: float) -> None:
         self.tenant = tenant
         self.created = self.touched = created
         self.events: list[Event] = []
         self.positions: list[int] = []  # of the events, among those of all sessions
-        self.memories: dict[str, Memory] = {}  # turn → memory
-        self.weight = facts.Weight()
+        self.index: dict[str, IndexEntry] = {}  # turn → index entry
+        self.counts = rules.SessionCounts()
+        self.kept = False  # a person's own: it does not expire
 
 
-class _Ear:
-    """Somebody who watches: a session, or all of them (None)."""
+class _Subscriber:
+    """A `watch` of a session, or of all of them (None)."""
 
     def __init__(self, session: str | None, tenant: str | None) -> None:
         self.session, self.tenant = session, tenant
@@ -57,172 +71,216 @@ class _Ear:
 
 
 class MemoryStore:
-    """A store that forgets when it is closed or its process ends."""
+    """A store whose content is gone when it is closed or its process ends."""
+
+    retention = 0.0
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._shelves: dict[str, _Shelf] = {}
-        # (tenant, name) → (session, turn), the last filed last: a dict is an ordered set
-        self._names: dict[tuple[str, bytes], dict[tuple[str, str], None]] = {}
+        self._sessions: dict[str, _StoredSession] = {}
+        # (tenant, key) → (session, turn), the last filed last: a dict is an ordered set
+        self._by_key: dict[tuple[str, bytes], dict[tuple[str, str], None]] = {}
         self._reasoning: dict[tuple[str, str], list[Event]] = {}  # (session, turn) → events
-        self._about: dict[str, list[Event]] = {}  # turn → refusals, session → forks
+        self._continuing: dict[str, dict[str, str]] = {}  # turn → turns after it → their sessions
+        self._referring: dict[str, list[Event]] = {}  # turn → quarantines, session → forks
         self._filed: dict[tuple[str, str], int] = {}  # (session, turn) → its number, rising
         self._numbers = count(1)
-        self._position = 0  # of the last event
+        self._counter = TurnCounter(self._find_start)
+        self._position = 0  # of the last event, among those of all sessions
         self._order: dict[int, tuple[str, int]] = {}  # position → session and seq
-        self._ears: set[_Ear] = set()
+        self._subscribers: set[_Subscriber] = set()
         self._closed = False
 
     async def append(self, batch: Batch) -> list[Event]:
-        self._open()
-        facts.check(batch)
-        shelf = self._shelves.get(batch.session)
-        last = len(shelf.events) - 1 if shelf else -1
-        if problem := facts.conflict(batch, shelf.tenant if shelf else None, last):
+        self._check_open()
+        rules.check_batch(batch)
+        stored = self._sessions.get(batch.session)
+        last = len(stored.events) - 1 if stored else -1
+        if problem := rules.find_conflict(batch, stored.tenant if stored else None, last):
             raise problem
         now = self._clock.wall()
-        if shelf is None:
-            shelf = self._shelves[batch.session] = _Shelf(batch.tenant, now)
-        shelf.touched = max(shelf.touched, now)
-        shelf.weight.add(batch.drafts)
-        events = facts.number(batch, last)
-        shelf.events += events
+        if stored is None:
+            stored = self._sessions[batch.session] = _StoredSession(batch.tenant, now)
+        stored.touched = max(stored.touched, now)
+        stored.kept = stored.kept or batch.kept
+        stored.counts.add(batch.drafts)
+        events = rules.number_events(batch, last)
+        stored.events += events
         for event in events:
-            self._index(event)
+            self._index_event(event)
             self._position += 1
             self._order[self._position] = (event.session, event.seq)
-            shelf.positions.append(self._position)
-        for memory in batch.memories:
-            self._file(shelf, memory)
-        for ear in self._ears:
-            if ear.wants(batch):
+            stored.positions.append(self._position)
+        for entry in batch.index:
+            self._file(stored, entry)
+        for subscriber in self._subscribers:
+            if subscriber.wants(batch):
                 for event in events:
-                    ear.queue.put_nowait(event)
+                    subscriber.queue.put_nowait(event)
         return events
 
-    def _index(self, event: Event) -> None:
+    def _find_start(self, ended: Event) -> TurnStarted | None:
+        for event in reversed(self._sessions[ended.session].events):
+            if event.type == "turn_started" and event.id == ended.parent:
+                body = body_of(event)
+                return body if isinstance(body, TurnStarted) else None
+        return None
+
+    def _index_event(self, event: Event) -> None:
+        if event.type in TYPES:
+            self._counter.add(event)
         if event.type == "reasoning":
             self._reasoning.setdefault((event.session, event.parent), []).append(event)
-        elif target := facts.about(event.type, event.data):
-            self._about.setdefault(target, []).append(event)
+        elif event.type == "turn_started" and event.parent:
+            self._continuing.setdefault(event.parent, {})[event.id] = event.session
+        elif target := rules.referred_id(event.type, event.data):
+            self._referring.setdefault(target, []).append(event)
 
-    def _file(self, shelf: _Shelf, memory: Memory) -> None:
-        self._unfile(shelf, memory.turn)
-        shelf.memories[memory.turn] = msgspec.structs.replace(memory, thoughts=())
-        self._filed[memory.session, memory.turn] = next(self._numbers)
-        for name in memory.names:
-            self._names.setdefault((shelf.tenant, name), {})[memory.session, memory.turn] = None
+    def _file(self, stored: _StoredSession, entry: IndexEntry) -> None:
+        self._unfile(stored, entry.turn)
+        stored.index[entry.turn] = msgspec.structs.replace(entry, thoughts=())
+        self._filed[entry.session, entry.turn] = next(self._numbers)
+        for key in entry.keys:
+            self._by_key.setdefault((stored.tenant, key), {})[entry.session, entry.turn] = None
 
-    def _unfile(self, shelf: _Shelf, turn: str) -> None:
-        memory = shelf.memories.pop(turn, None)
-        if memory is None:
+    def _unfile(self, stored: _StoredSession, turn: str) -> None:
+        entry = stored.index.pop(turn, None)
+        if entry is None:
             return
-        del self._filed[memory.session, turn]
-        for name in memory.names:
-            filed = self._names.get((shelf.tenant, name), {})
-            filed.pop((memory.session, turn), None)
+        del self._filed[entry.session, turn]
+        for key in entry.keys:
+            filed = self._by_key.get((stored.tenant, key), {})
+            filed.pop((entry.session, turn), None)
             if not filed:
-                self._names.pop((shelf.tenant, name), None)
+                self._by_key.pop((stored.tenant, key), None)
 
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
-        self._open()
-        shelf = self._shelves.get(session)
-        events = shelf.events[max(after + 1, 0) :] if shelf else []
+        self._check_open()
+        stored = self._sessions.get(session)
+        events = stored.events[max(after + 1, 0) :] if stored else []
         return events if limit is None else events[: max(limit, 0)]
 
-    async def find(self, tenant: str, names: Sequence[bytes]) -> Mapping[bytes, Sequence[Memory]]:
-        self._open()
-        found: dict[bytes, Sequence[Memory]] = {}
+    async def find(
+        self, tenant: str, keys: Sequence[bytes]
+    ) -> Mapping[bytes, Sequence[IndexEntry]]:
+        self._check_open()
+        found: dict[bytes, Sequence[IndexEntry]] = {}
         now = self._clock.wall()
-        for name in names:
-            filed = list(self._names.get((tenant, name), ()))[::-1][:CANDIDATES]
+        for key in keys:
+            filed = list(self._by_key.get((tenant, key), ()))[::-1][:MAX_CANDIDATES]
+            if self.retention:
+                filed = [one for one in filed if not self._is_expired(one[0], now)]
             if filed:
-                found[name] = [self._recall(tenant, session, turn) for session, turn in filed]
+                found[key] = [self._with_thoughts(tenant, session, turn) for session, turn in filed]
             for session, _ in filed:
-                shelf = self._shelves[session]
-                shelf.touched = max(shelf.touched, now)
+                stored = self._sessions[session]
+                stored.touched = max(stored.touched, now)
         return found
 
-    def _recall(self, tenant: str, session: str, turn: str) -> Memory:
+    def _is_expired(self, session: str, now: float) -> bool:
+        stored = self._sessions[session]
+        return stored.touched < now - self.retention and not stored.kept
+
+    def changes(self) -> tuple[int, bool]:
+        return 0, True  # no other process sees it
+
+    async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
+        self._check_open()
+        found: dict[str, int] = {}
+        for turn in turns:
+            after = [
+                later
+                for later, session in self._continuing.get(turn, {}).items()
+                if self._sessions[session].tenant == tenant
+            ]
+            if after:
+                found[turn] = 2 if any(self._continuing.get(later) for later in after) else 1
+        return found
+
+    def _with_thoughts(self, tenant: str, session: str, turn: str) -> IndexEntry:
         reasoning = [(e.version, e.data) for e in self._reasoning.get((session, turn), ())]
-        refusals = [
-            said
-            for event in self._about.get(turn, ())
+        quarantines = [
+            record
+            for event in self._referring.get(turn, ())
             if event.type == "quarantined"
-            and self._shelves[event.session].tenant == tenant
-            and (said := facts.refusal(event.data))
+            and self._sessions[event.session].tenant == tenant
+            and (record := rules.read_quarantine(event.data))
         ]
-        return facts.recall(self._shelves[session].memories[turn], reasoning, refusals)
+        return rules.with_thoughts(self._sessions[session].index[turn], reasoning, quarantines)
 
     async def watch(
         self, session: str | None = None, *, after: int = -1, tenant: str | None = None
     ) -> AsyncIterator[Event]:
-        self._open()
-        ear = _Ear(session, tenant)
-        self._ears.add(ear)
+        self._check_open()
+        subscriber = _Subscriber(session, tenant)
+        self._subscribers.add(subscriber)
         try:
-            shelf = self._shelves.get(session) if session is not None else None
-            if shelf and tenant in {None, shelf.tenant}:
-                for event in shelf.events[max(after + 1, 0) :]:
+            stored = self._sessions.get(session) if session is not None else None
+            if stored and tenant in {None, stored.tenant}:
+                for event in stored.events[max(after + 1, 0) :]:
                     yield event
-            while (written := await ear.queue.get()) is not None:
-                if session is None or written.seq > after:
-                    yield written
+            while (new := await subscriber.queue.get()) is not None:
+                if session is None or new.seq > after:
+                    yield new
         finally:
-            self._ears.discard(ear)
+            self._subscribers.discard(subscriber)
 
     async def sessions(
         self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
-    ) -> list[Summary]:
-        self._open()
+    ) -> list[SessionSummary]:
+        self._check_open()
         listed = [
-            Summary(
+            SessionSummary(
                 session=session,
-                tenant=shelf.tenant,
-                created=shelf.created,
-                touched=shelf.touched,
-                events=len(shelf.events),
+                tenant=stored.tenant,
+                created=stored.created,
+                touched=stored.touched,
+                events=len(stored.events),
             )
-            for session, shelf in self._shelves.items()
-            if tenant in {None, shelf.tenant} and (before is None or shelf.touched < before)
+            for session, stored in self._sessions.items()
+            if tenant in {None, stored.tenant} and (before is None or stored.touched < before)
         ]
         return sorted(listed, key=lambda s: (-s.touched, s.session))[: max(limit, 0)]
 
     async def search(
-        self, which: Query = ANY, *, limit: int = 50, after: Cursor | None = None
-    ) -> Listing:
-        self._open()
-        found: list[Summary] = []
-        looked, last = 0, after
-        for summary in await self.sessions(tenant=which.tenant, limit=len(self._shelves)):
+        self,
+        query: SessionQuery = ANY_SESSION,
+        *,
+        limit: int = 50,
+        after: SessionCursor | None = None,
+    ) -> SessionListing:
+        self._check_open()
+        found: list[SessionSummary] = []
+        scanned, last = 0, after
+        for summary in await self.sessions(tenant=query.tenant, limit=len(self._sessions)):
             place = (summary.touched, summary.session)
             if after is not None and (-place[0], place[1]) <= (-after[0], after[1]):
                 continue
-            if len(found) >= limit or looked >= seeking.SCAN:
-                return Listing(sessions=found, after=last)
-            looked += 1
+            if len(found) >= limit or scanned >= search.MAX_SCANNED:
+                return SessionListing(sessions=found, after=last)
+            scanned += 1
             last = place
-            meant = which.session in {None, summary.session}
-            if meant and seeking.matches(which, self._shelves[summary.session].events):
+            named = query.session in {None, summary.session}
+            if named and search.session_matches(query, self._sessions[summary.session].events):
                 found.append(summary)
-        return Listing(sessions=found)
+        return SessionListing(sessions=found)
 
     async def history(
         self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
-    ) -> Chapter:
-        self._open()
+    ) -> EventPage:
+        self._check_open()
         wanted = (n for n in range(max(after, 0) + 1, self._position + 1) if n in self._order)
         found: list[Event] = []
         for position in wanted:
             session, seq = self._order[position]
-            event = self._shelves[session].events[seq]
+            event = self._sessions[session].events[seq]
             if (types is not None and event.type not in types) or (not after and event.at < since):
                 continue
             if len(found) >= max(limit, 0):
-                return Chapter(events=found, position=after, more=True)
+                return EventPage(events=found, position=after, more=True)
             found.append(event)
             after = position
-        return Chapter(events=found, position=self._position)
+        return EventPage(events=found, position=self._position)
 
     async def purge(
         self,
@@ -230,124 +288,211 @@ class MemoryStore:
         session: str | None = None,
         tenant: str | None = None,
         untouched_since: float | None = None,
+        progress: Progress | None = None,
     ) -> int:
-        self._open()
+        self._check_open()
         if session is None and tenant is None and untouched_since is None:
             return 0
-        doomed = {
+        matched = {
             id
-            for id, shelf in self._shelves.items()
+            for id, stored in self._sessions.items()
             if session in {None, id}
-            and tenant in {None, shelf.tenant}
-            and (untouched_since is None or shelf.touched < untouched_since)
-            and not (session is None and tenant is None and id.startswith(INTERNAL))
+            and tenant in {None, stored.tenant}
+            and (untouched_since is None or stored.touched < untouched_since)
+            and not (
+                session is None
+                and tenant is None
+                and (stored.kept or id.startswith(INTERNAL_PREFIX))
+            )
         }
         count = 0
-        while free := {id for id in doomed if not self._referred(id)}:  # forks before origins
+        while free := {
+            id for id in matched if not self._is_forked(id)
+        }:  # a fork is deleted before its origin
             for id in free:
                 self._remove(id)
-            doomed -= free
+            matched -= free
             count += len(free)
+        _report(progress, count)
         return count
 
-    def _referred(self, session: str) -> bool:
+    def _is_forked(self, session: str) -> bool:
         return any(
             event.type == "session_forked" and event.session != session
-            for event in self._about.get(session, ())
+            for event in self._referring.get(session, ())
         )
 
     def _remove(self, session: str) -> None:
-        shelf = self._shelves[session]
-        for turn in list(shelf.memories):
-            self._unfile(shelf, turn)
-        for event in shelf.events:
+        stored = self._sessions[session]
+        for turn in list(stored.index):
+            self._unfile(stored, turn)
+        for event in stored.events:
             if event.type == "reasoning":
                 self._reasoning.pop((session, event.parent), None)
-            elif target := facts.about(event.type, event.data):
-                left = [e for e in self._about.get(target, ()) if e.session != session]
+            elif event.type == "turn_started" and event.parent:
+                after = self._continuing.get(event.parent, {})
+                after.pop(event.id, None)
+                if not after:
+                    self._continuing.pop(event.parent, None)
+            elif target := rules.referred_id(event.type, event.data):
+                left = [e for e in self._referring.get(target, ()) if e.session != session]
                 if left:
-                    self._about[target] = left
+                    self._referring[target] = left
                 else:
-                    self._about.pop(target, None)
-        for position in shelf.positions:
+                    self._referring.pop(target, None)
+        for position in stored.positions:
             del self._order[position]
-        del self._shelves[session]
+        del self._sessions[session]
 
     async def entries(
         self,
-        which: Filter = EVERYTHING,
+        entry_filter: EntryFilter = ALL_ENTRIES,
         *,
         limit: int = 50,
         after: tuple[int, int] | None = None,
         offset: int = 0,
         thoughts: bool = False,
-    ) -> list[Entry]:
-        self._open()
+    ) -> list[ThoughtEntry]:
+        self._check_open()
         found = (
             entry
-            for entry in self._entries(which, thoughts=thoughts)
+            for entry in self._entries(entry_filter, thoughts=thoughts)
             if after is None or (-entry.position[0], entry.position[1]) > (-after[0], after[1])
         )
         return list(islice(found, max(offset, 0), max(offset, 0) + max(limit, 0)))
 
-    def _entries(self, which: Filter, *, thoughts: bool) -> Iterator[Entry]:
+    def _entries(self, entry_filter: EntryFilter, *, thoughts: bool) -> Iterator[ThoughtEntry]:
         for (session, turn), number in reversed(self._filed.items()):
-            shelf = self._shelves[session]
-            memory = shelf.memories[turn]
-            if not facts.matches(which, shelf.tenant, memory):
+            stored = self._sessions[session]
+            entry = stored.index[turn]
+            if not rules.entry_matches(entry_filter, stored.tenant, entry):
                 continue
-            known = self._recall(shelf.tenant, session, turn).thoughts if thoughts else ()
-            for nth, call in enumerate(memory.calls or ("",)):
-                if which.call in {None, call}:
+            known = self._with_thoughts(stored.tenant, session, turn).thoughts if thoughts else ()
+            for nth, call in rules.shown_calls(entry):
+                if entry_filter.call in {None, call}:
                     at = (number, nth)
-                    yield facts.entry(
-                        memory, at, call, tenant=shelf.tenant, touched=shelf.touched, thoughts=known
+                    yield rules.thought_entry(
+                        entry,
+                        at,
+                        call,
+                        tenant=stored.tenant,
+                        touched=stored.touched,
+                        kept=stored.kept,
+                        thoughts=known,
                     )
 
-    async def forget(self, which: Filter) -> int:
-        self._open()
-        forgotten = 0
-        for session, turn in list(self._filed):
-            shelf = self._shelves[session]
-            memory = shelf.memories[turn]
-            if facts.matches(which, shelf.tenant, memory):
-                forgotten += facts.filing(memory).entries
-                self._unfile(shelf, turn)
-                self._blank(shelf, session, turn)
-        return forgotten
+    async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        self._check_open()
+        count = 0
+        for session, turn in self._filed:
+            stored = self._sessions[session]
+            entry = stored.index[turn]
+            if rules.entry_matches(entry_filter, stored.tenant, entry):
+                stored.index[turn], cleared = rules.forget_entry(entry, entry_filter)
+                count += cleared
+        _report(progress, count)
+        return count
 
-    def _blank(self, shelf: _Shelf, session: str, turn: str) -> None:
-        blanks = [_blanked(event) for event in self._reasoning.get((session, turn), ())]
-        for event in blanks:
-            shelf.events[event.seq] = event
-        if blanks:
-            self._reasoning[session, turn] = blanks
+    async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        self._check_open()
+        count = 0
+        for (session, turn), events in self._reasoning.items():
+            stored = self._sessions[session]
+            entry = stored.index.get(turn) or _unfiled_entry(session, turn, events)
+            if not rules.filter_matches(entry_filter, stored.tenant, entry):
+                continue
+            for n, event in enumerate(events):
+                thought = rules.read_thought(event.version, event.data)
+                if thought is None or not thought.forgotten:
+                    events[n] = stored.events[event.seq] = _erased(event)
+                    count += 1
+            if turn in stored.index:
+                stored.index[turn], _ = rules.forget_entry(entry, ALL_ENTRIES)
+        _report(progress, count)
+        return count
 
-    async def stats(self, *, tenant: str | None = None) -> Stats:
-        self._open()
-        shelves = [s for s in self._shelves.values() if tenant in {None, s.tenant}]
-        weights = [shelf.weight for shelf in shelves]
-        return facts.stats(
-            sessions=len(shelves),
-            events=sum(len(shelf.events) for shelf in shelves),
-            turns=sum(weight.turns for weight in weights),
+    async def count_calls(self, call: str) -> Mapping[str, int]:
+        self._check_open()
+        found = self._entries(EntryFilter(call=call), thoughts=False)
+        return Counter(entry.tenant for entry in found)
+
+    async def index(self, session: str) -> list[FiledEntry]:
+        self._check_open()
+        stored = self._sessions.get(session)
+        if stored is None:
+            return []
+        return [
+            FiledEntry(self._with_thoughts(stored.tenant, session, turn)) for turn in stored.index
+        ]
+
+    async def reindex(
+        self, session: str, entries: Sequence[IndexEntry], *, remove: Collection[str] = ()
+    ) -> None:
+        self._check_open()
+        if stored := self._sessions.get(session):
+            for turn in remove:
+                self._unfile(stored, turn)
+            for entry in entries:
+                self._file(stored, entry)
+
+    async def prune_index(self, *, dry_run: bool = False) -> int:
+        self._check_open()
+        return 0  # keys and entries are always deleted together
+
+    async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
+        self._check_open()
+        found = [s for s in self._sessions.values() if tenant in {None, s.tenant}]
+        counts = [stored.counts for stored in found]
+        return rules.make_stats(
+            sessions=len(found),
+            events=sum(len(stored.events) for stored in found),
+            turns=sum(counts.turns for counts in counts),
             span=(
-                min((w.oldest for w in weights if w.oldest is not None), default=None),
-                max((w.newest for w in weights if w.newest is not None), default=None),
+                min((w.oldest for w in counts if w.oldest is not None), default=None),
+                max((w.newest for w in counts if w.newest is not None), default=None),
             ),
-            filings=[facts.filing(m) for shelf in shelves for m in shelf.memories.values()],
+            summaries=[
+                rules.counted_once(rules.entry_summary(e))
+                for stored in found
+                for e in stored.index.values()
+            ],
         )
+
+    async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
+        self._check_open()
+        kept = [
+            TurnCounts(at=float(at), provider=provider, model=model, counts=counts)
+            for (length, at, provider, model), counts in self._counter.counts.items()
+            if length == kept_length(seconds) and at >= since
+        ]
+        return TurnCountPage(counts=add_up(kept, seconds))
+
+    async def summarise(self) -> None:
+        """Drop the counts of long ago; the others are always up to date."""
+        self._counter.drop_expired(self._clock.wall())
 
     async def close(self) -> None:
         self._closed = True
-        for ear in self._ears:
-            ear.queue.put_nowait(None)
+        for subscriber in self._subscribers:
+            subscriber.queue.put_nowait(None)
 
-    def _open(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("this store is closed; open it again")
 
 
-def _blanked(event: Event) -> Event:
-    version, data = facts.blank(event.version, event.data)
+def _report(progress: Progress | None, count: int) -> None:
+    if progress is not None:
+        progress(count, count)
+
+
+def _unfiled_entry(session: str, turn: str, events: Sequence[Event]) -> IndexEntry:
+    """Return an entry for thoughts that have none, to compare with a filter."""
+    thoughts = [rules.read_thought(event.version, event.data) for event in events]
+    origin = next((t.origin for t in thoughts if t is not None and t.origin), Origin())
+    return IndexEntry(session, turn, origin=origin)
+
+
+def _erased(event: Event) -> Event:
+    version, data = rules.blank_thought(event.version, event.data)
     return msgspec.structs.replace(event, version=version, data=data)

@@ -7,26 +7,20 @@ lives on it, so that whoever stops it (a caller, or the garbage collector on any
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 
-from thoughtline.transports.passages import plain
+from thoughtline.transports.request import with_stream
 
 T = TypeVar("T")
 
 
-class Closable(Protocol):
-    """What lives on a loop."""
+class LoopThread:
+    """An event loop in a thread, for one transport."""
 
-    async def aclose(self) -> None: ...
-
-
-class Loop:
-    """An event loop in a thread, for one inhabitant."""
-
-    def __init__(self, inhabitant: Closable) -> None:
-        self._inhabitant = inhabitant
+    def __init__(self, transport: httpx2.AsyncBaseTransport) -> None:
+        self._transport = transport
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -52,7 +46,9 @@ class Loop:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
-                    target=_live, args=(self._loop, self._inhabitant), name="thoughtline-transport"
+                    target=_run_loop,
+                    args=(self._loop, self._transport),
+                    name="thoughtline-transport",
                 )
                 self._thread.daemon = True
                 self._thread.start()
@@ -71,21 +67,21 @@ class Loop:
             self._thread.join()
 
 
-def _live(loop: asyncio.AbstractEventLoop, inhabitant: Closable) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop, transport: httpx2.AsyncBaseTransport) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
-        loop.run_until_complete(inhabitant.aclose())
+        loop.run_until_complete(transport.aclose())
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
 
 
-class Lowered(httpx2.SyncByteStream):
+class SyncStream(httpx2.SyncByteStream):
     """A response's body on a loop, for a caller without one."""
 
-    def __init__(self, loop: Loop, response: httpx2.Response) -> None:
+    def __init__(self, loop: LoopThread, response: httpx2.Response) -> None:
         self._loop = loop
         self._response = response
 
@@ -98,7 +94,7 @@ class Lowered(httpx2.SyncByteStream):
         self._loop.run(self._response.aclose())
 
 
-class Lifted(httpx2.AsyncByteStream):
+class AsyncStream(httpx2.AsyncByteStream):
     """A body that is made without a loop, for a transport on one."""
 
     def __init__(self, stream: Iterable[bytes]) -> None:
@@ -114,7 +110,7 @@ class Lifted(httpx2.AsyncByteStream):
             await asyncio.to_thread(self._stream.close)
 
 
-class Threaded(httpx2.AsyncBaseTransport):
+class ThreadedTransport(httpx2.AsyncBaseTransport):
     """A transport that knows no loop, called in threads."""
 
     def __init__(self, inner: httpx2.BaseTransport) -> None:
@@ -122,12 +118,7 @@ class Threaded(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await asyncio.to_thread(self._inner.handle_request, request)
-        return httpx2.Response(
-            response.status_code,
-            headers=response.headers.raw,
-            stream=Lifted(response.stream),  # type: ignore[arg-type]
-            extensions=plain(response),
-        )
+        return with_stream(response, AsyncStream(response.stream))  # type: ignore[arg-type]
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self._inner.close)

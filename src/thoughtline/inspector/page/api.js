@@ -1,50 +1,45 @@
-// The gateway's JSON pages, and what can go wrong with them.
-import { learn } from "./clock.js";
-import { token } from "./token.js";
+// The gateway's JSON API: requests, the administrator's token, and what can go wrong.
+import { learnServerTime } from "./clock.js";
+import { recall, remember } from "./dom.js";
+import { withQuery } from "./router.js";
 
-/** The gateway wants an administrator. */
-export class Refused extends Error {}
-/** Nothing answers. */
+/** The gateway asks for the administrator's token. */
+export class AccessDenied extends Error {}
+/** The gateway does not answer. */
 export class Unreachable extends Error {}
-/** It is not there, or not any more. */
-export class Missing extends Error {}
-/** The gateway answered with something else than what was asked for. */
-export class Failed extends Error {}
+/** There is no such thing, or not any more. */
+export class NotFound extends Error {}
+/** Any other error of the gateway. */
+export class RequestFailed extends Error {}
 
-export const get = (path, params, options) => ask("GET", path, params, options);
-export const remove = (path, params) => ask("DELETE", path, params);
+const get = (path, params, options) => request("GET", path, params, options);
+const del = (path, params) => request("DELETE", path, params);
 
 /** Headers that every request carries. */
 export function headers() {
   return token() ? { authorization: `Bearer ${token()}` } : {};
 }
 
-/** Path and query; what is empty is left out, because the gateway refuses empty parameters. */
-export function address(path, params = {}) {
-  const said = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const query = new URLSearchParams(said).toString();
-  return query ? `${path}?${query}` : path;
-}
-
-async function ask(method, path, params, { signal } = {}) {
-  const asked = Date.now() / 1000;
-  let answer;
+async function request(method, path, params, { signal } = {}) {
+  const sentAt = Date.now() / 1000;
+  let response;
   try {
-    answer = await fetch(address(path, params), { method, signal, headers: headers(), cache: "no-store" });
+    response = await fetch(withQuery(path, params), { method, signal, headers: headers(), cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Unreachable("The gateway does not answer.");
   }
-  const body = await answer.json().catch(() => null);
-  if (!answer.ok) throw failure(answer.status, body);
-  if (body === null) throw new Failed("The gateway's answer is not JSON. Is something else on this port?");
-  learn(body.now, asked, Date.now() / 1000);
+  const body = await response.json().catch(() => null);
+  if (!response.ok) throw errorOf(response.status, body);
+  if (body === null) throw new RequestFailed("The gateway's answer is not JSON. Is something else on this port?");
+  learnServerTime(body.now, sentAt, Date.now() / 1000);
   return body;
 }
 
-export function failure(status, body) {
+/** The error that an answer stands for. */
+export function errorOf(status, body) {
   const message = body?.error?.message ?? `The gateway answered ${status}.`;
-  const kind = status === 401 || status === 403 ? Refused : status === 404 ? Missing : Failed;
+  const kind = status === 401 || status === 403 ? AccessDenied : status === 404 ? NotFound : RequestFailed;
   return Object.assign(new kind(message), { status, code: body?.error?.code ?? "" });
 }
 
@@ -52,13 +47,46 @@ export function failure(status, body) {
 
 export const sessions = (params, options) => get("../api/sessions", params, options);
 export const continuity = (params, options) => get("../api/continuity", params, options);
-export const cached = (params, options) => get("../api/cache/reasoning", params, options);
-export const forget = (params) => remove("../api/cache/reasoning", params);
+export const cacheEntries = (params, options) => get("../api/cache/reasoning", params, options);
+
+/** Clears entries of the cache; the log stays. `progress` hears of a deletion that takes long. */
+export const clearCached = (params, progress) =>
+  finished(del("../api/cache/reasoning", params), "cleared", progress);
+
+/** Erases thoughts from the log, for good. */
+export const eraseThoughts = (params, progress) =>
+  finished(del("../api/log/reasoning", { ...params, confirm: "erase" }), "erased", progress);
+
+/** How much was deleted, once it is: what takes long goes on in the background. */
+async function finished(deleting, name, progress) {
+  let answer = await deleting;
+  if (!answer.deletion) return answer[name];
+  while (answer.status === "running") {
+    progress?.(answer.done, answer.total);
+    await new Promise((wait) => setTimeout(wait, 500));
+    answer = await get(`../api/deletions/${encodeURIComponent(answer.deletion)}`);
+  }
+  if (answer.status !== "done") throw new RequestFailed(answer.error);
+  return answer.deleted;
+}
 
 export const session = (id, params, options) =>
   get(`../api/sessions/${encodeURIComponent(id)}`, params, options);
 
-export const discard = (id) => remove(`../api/sessions/${encodeURIComponent(id)}`);
+export const deleteSession = (id) => del(`../api/sessions/${encodeURIComponent(id)}`);
 
 export const turn = (id, turnId, params, options) =>
   get(`../api/sessions/${encodeURIComponent(id)}/turns/${encodeURIComponent(turnId)}`, params, options);
+
+// -- the admin token ------------------------------------------------------------------------------
+
+const TOKEN_KEY = "thoughtline.token";
+let stored = recall("sessionStorage", TOKEN_KEY);
+
+/** The token, kept for this tab only. */
+export const token = () => stored;
+
+export function setToken(value) {
+  stored = value;
+  remember("sessionStorage", TOKEN_KEY, value);
+}

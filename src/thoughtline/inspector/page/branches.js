@@ -1,54 +1,141 @@
-// Branches of a session: which one is shown, and two of them side by side.
-import { h, icon, plain } from "./dom.js";
-import { ago, plural } from "./format.js";
+// The turns of a session as a tree; a branch is two turns with one parent. Choose and compare branches.
+import { turnArticle } from "./conversation.js";
+import { h, icon, visibleText } from "./dom.js";
 import { link } from "./router.js";
-import { article } from "./turn.js";
+import { ago, plural } from "./words.js";
 
-const MOST = 100;
-const LONGEST = 40; // characters of what a branch is called by
+export class TurnTree {
+  turns = new Map();
+  #children = new Map();
+  #parents = new Map(); // only turns that came before: a log that goes in a circle is still a tree
 
-/** A choice of heads; null where there is nothing to choose. */
-export function picker(tree, head, { label, choose, id }) {
+  /** Adds turns, or newer versions of those that are known; a parent comes before its children. */
+  add(turns) {
+    for (const turn of turns) {
+      if (!this.turns.has(turn.id)) {
+        const parent = this.turns.has(turn.parent) ? turn.parent : null;
+        this.#parents.set(turn.id, parent);
+        if (this.#children.has(parent)) this.#children.get(parent).push(turn.id);
+        else this.#children.set(parent, [turn.id]);
+      }
+      this.turns.set(turn.id, turn);
+      this.#nameResults(turn);
+    }
+  }
+
+  /** Gives results the name of the tool: they say only which call they answer. */
+  #nameResults(turn) {
+    const nameless = turn.input.filter((part) => part.type === "result" && !part.name);
+    if (!nameless.length) return;
+    const calls = this.turns.get(this.#parents.get(turn.id))?.output.filter((part) => part.type === "call" && part.id) ?? [];
+    for (const part of nameless) part.name = calls.find((call) => call.id === part.call)?.name ?? "";
+  }
+
+  /** Takes in how often thoughts went back; returns the turns for which that is new. */
+  setReplayed(counts) {
+    const other = (part, id) => part.type === "thought" && part.replayed !== counts[id];
+    const changed = Object.keys(counts).filter((id) => this.turns.get(id)?.output.some((part) => other(part, id)));
+    for (const id of changed) for (const part of this.turns.get(id).output) if (other(part, id)) part.replayed = counts[id];
+    return changed;
+  }
+
+  /** Removes a turn that was never written; one that others go on from stays. */
+  remove(id) {
+    if (!this.turns.has(id) || this.children(id).length) return;
+    const parent = this.#parents.get(id);
+    this.#children.set(parent, this.children(parent).filter((one) => one !== id));
+    this.#parents.delete(id);
+    this.turns.delete(id);
+  }
+
+  children(id) {
+    return this.#children.get(id) ?? [];
+  }
+
+  /** The turns from the first one to this one. */
+  path(head) {
+    const path = [];
+    for (let turn = this.turns.get(head); turn; turn = this.turns.get(this.#parents.get(turn.id))) path.push(turn);
+    return path.reverse();
+  }
+
+  /** Turns with the same parent, itself among them. */
+  siblings(id) {
+    return this.children(this.#parents.get(id) ?? null);
+  }
+
+  /** Turns that nothing follows, oldest first. */
+  heads() {
+    return [...this.turns.values()].filter((turn) => !this.children(turn.id).length)
+      .sort((a, b) => a.started - b.started).map((turn) => turn.id);
+  }
+
+  newest() {
+    return this.heads().at(-1) ?? null;
+  }
+
+  /** The newest head below a turn. */
+  leaf(id) {
+    for (let children = this.children(id); children.length; children = this.children(id)) id = children.at(-1);
+    return id;
+  }
+
+  /** The turns that two branches share, and those that each has alone. */
+  split(left, right) {
+    const [a, b] = [this.path(left), this.path(right)];
+    let shared = 0;
+    while (shared < a.length && shared < b.length && a[shared].id === b[shared].id) shared += 1;
+    return { common: a.slice(0, shared), left: a.slice(shared), right: b.slice(shared) };
+  }
+}
+
+// -- choosing and comparing -----------------------------------------------------------------------
+
+const MAX_TURNS = 100;
+const MAX_NAME = 40; // characters of a branch's name
+
+/** A choice of branches; null where there is only one. */
+export function branchPicker(tree, head, { label, choose, id }) {
   const heads = tree.heads();
   if (heads.length < 2) return null;
   const select = h("select.field.small", { id, "data-focus": id, onchange: () => choose(select.value) },
     heads.map((one, index) => h("option", { value: one, selected: one === head },
-      `${index + 1} of ${heads.length} · ${named(tree, one)} · ${plural(tree.path(one).length, "turn")} · ${ago(tree.turns.get(one).started)}`)));
+      `${index + 1} of ${heads.length} · ${branchName(tree, one)} · ${plural(tree.path(one).length, "turn")} · ${ago(tree.turns.get(one).started)}`)));
   return h("span.picker", {}, h("label.unseen", { for: id }, label), icon("branch"), select);
 }
 
-/** What was asked where a branch parted from the others, in a few words. */
-function named(tree, head) {
-  const own = tree.path(head).findLast((turn) => tree.siblings(turn.id).length > 1) ?? tree.turns.get(head);
-  const said = own.input.find((part) => part.type === "text" && part.text) ?? own.output.find((part) => part.type === "text" && part.text);
-  const words = plain((said?.text ?? "").trim().replace(/\s+/g, " "));
-  return words.length > LONGEST ? `${words.slice(0, LONGEST).trimEnd()}…` : words || "without words";
+/** The first words of what was asked where a branch divides from the others. */
+function branchName(tree, head) {
+  const fork = tree.path(head).findLast((turn) => tree.siblings(turn.id).length > 1) ?? tree.turns.get(head);
+  const first = fork.input.find((part) => part.type === "text" && part.text) ?? fork.output.find((part) => part.type === "text" && part.text);
+  const words = visibleText((first?.text ?? "").trim().replace(/\s+/g, " "));
+  return words.length > MAX_NAME ? `${words.slice(0, MAX_NAME).trimEnd()}…` : words || "without words";
 }
 
-/** Which other branch to hold against this one: the newest that is not it. */
-export function rival(tree, head) {
+/** The branch to compare this one with: the newest other one. */
+export function otherBranch(tree, head) {
   return tree.heads().filter((one) => one !== head).at(-1);
 }
 
-/** Two branches next to each other from where they part. */
-export function comparison(tree, session, { left, right, shelf, request }) {
-  const parted = tree.split(left, right);
+/** Two branches side by side, from where they divide. */
+export function branchComparison(tree, session, { left, right, viewState, request }) {
+  const split = tree.split(left, right);
   const choose = (side) => (head) => {
     location.hash = link(["sessions", session, "compare"], { left, right, [side]: head });
   };
   const column = (side, turns, head) =>
     h("section.column", { "aria-label": side === "left" ? "First branch" : "Second branch" },
-      h("header.column-head", {}, picker(tree, head, { label: `The ${side} branch`, choose: choose(side), id: `pick-${side}` })),
-      turns.length ? turns.slice(0, MOST).map((turn, index) => article(turn, {
-        shelf, request, number: parted.common.length + index + 1, siblings: [], choose: () => {},
+      h("header.column-head", {}, branchPicker(tree, head, { label: `The ${side} branch`, choose: choose(side), id: `pick-${side}` })),
+      turns.length ? turns.slice(0, MAX_TURNS).map((turn, index) => turnArticle(turn, {
+        viewState, request, number: split.common.length + index + 1, siblings: [], choose: () => {},
         permalink: (id) => link(["sessions", session], { head, turn: id }),
       })) : h("p.fine.pad", {}, "This branch ends where the other one goes on."),
-      turns.length > MOST && h("p.fine.pad", {}, `${plural(turns.length - MOST, "more turn")}: `,
-        h("a", { href: link(["sessions", session], { head, turn: turns[MOST].id }) }, "read on in this branch")));
+      turns.length > MAX_TURNS && h("p.fine.pad", {}, `${plural(turns.length - MAX_TURNS, "more turn")}: `,
+        h("a", { href: link(["sessions", session], { head, turn: turns[MAX_TURNS].id }) }, "read on in this branch")));
   return h("div.comparison", {},
-    h("p.common", {}, icon("branch"), parted.common.length
-      ? `${plural(parted.common.length, "turn")} in common, then they part.`
+    h("p.common", {}, icon("branch"), split.common.length
+      ? `${plural(split.common.length, "turn")} in common, then they part.`
       : "They have no turn in common.",
-    parted.common.length > 0 && h("a", { href: link(["sessions", session], { head: left, turn: parted.common.at(-1).id }) }, "Show where")),
-    h("div.columns", {}, column("left", parted.left, left), column("right", parted.right, right)));
+    split.common.length > 0 && h("a", { href: link(["sessions", session], { head: left, turn: split.common.at(-1).id }) }, "Show where")),
+    h("div.columns", {}, column("left", split.left, left), column("right", split.right, right)));
 }

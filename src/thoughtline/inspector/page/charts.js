@@ -1,7 +1,7 @@
-// Drawings of numbers over time: stacked bars, and a line under a line. Each has a table beside it
-// for those who would rather read, or hear, the numbers.
-import { h, put, s } from "./dom.js";
-import { count, day, hour, moment, short } from "./format.js";
+// Charts of numbers over time: stacked bars, or overlaid areas. Each has a table beside it for those
+// who would rather read, or hear, the numbers.
+import { h, s, setChildren } from "./dom.js";
+import { compact, count, dateTime, day, hour } from "./words.js";
 
 const HEIGHT = 190;
 const EDGE = { left: 44, right: 8, top: 10, bottom: 22 };
@@ -10,7 +10,7 @@ const EDGE = { left: 44, right: 8, top: 10, bottom: 22 };
 export function chart({ title, summary, buckets, series, kind }) {
   const canvas = h("div.canvas");
   const tip = h("div.tip", { hidden: true });
-  const draw = () => put(canvas, drawing({ title, summary, buckets, series, kind, width: canvas.clientWidth || 600, tip }), tip);
+  const draw = () => setChildren(canvas, drawing({ title, summary, buckets, series, kind, width: canvas.clientWidth || 600, tip }), tip);
   const sizes = new ResizeObserver(draw);
   sizes.observe(canvas);
   return h("figure.chart.card", {},
@@ -23,19 +23,19 @@ export function chart({ title, summary, buckets, series, kind }) {
 function drawing({ title, summary, buckets, series, kind, width, tip }) {
   const inner = width - EDGE.left - EDGE.right;
   const high = HEIGHT - EDGE.top - EDGE.bottom;
-  const top = roof(Math.max(1, ...buckets.map((bucket) => height(bucket, series, kind))));
+  const top = roundUp(Math.max(1, ...buckets.map((bucket) => height(bucket, series, kind))));
   const y = (value) => EDGE.top + high - (value / top) * high;
   const step = inner / Math.max(1, buckets.length);
   const x = (index) => EDGE.left + index * step;
-  const drawn = s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": `${title}. ${summary}` });
+  const svg = s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": `${title}. ${summary}` });
   for (const share of [0, 0.5, 1]) {
-    drawn.append(s("line.grid", { x1: EDGE.left, x2: width - EDGE.right, y1: y(top * share), y2: y(top * share) }),
-      s("text.axis", { x: EDGE.left - 8, y: y(top * share) + 4, "text-anchor": "end" }, short(top * share)));
+    svg.append(s("line.grid", { x1: EDGE.left, x2: width - EDGE.right, y1: y(top * share), y2: y(top * share) }),
+      s("text.axis", { x: EDGE.left - 8, y: y(top * share) + 4, "text-anchor": "end" }, compact(top * share)));
   }
-  drawn.append(...(kind === "bars" ? bars({ buckets, series, x, y, step }) : areas({ buckets, series, x, y, step })));
-  drawn.append(...times({ buckets, x, step }));
-  drawn.append(...columns({ buckets, series, x, step, tip, width }));
-  return drawn;
+  svg.append(...(kind === "bars" ? bars({ buckets, series, x, y, step }) : areas({ buckets, series, x, y, step })));
+  svg.append(...timeLabels({ buckets, x, step }));
+  svg.append(...hoverColumns({ buckets, series, x, step, tip, width }));
+  return svg;
 }
 
 function height(bucket, series, kind) {
@@ -43,8 +43,8 @@ function height(bucket, series, kind) {
   return kind === "bars" ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values);
 }
 
-/** The next round number. */
-function roof(value) {
+/** The next round number above a value. */
+function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 4, 5, 10].map((factor) => factor * power).find((round) => round >= value);
 }
@@ -72,18 +72,18 @@ function areas({ buckets, series, x, y, step }) {
   });
 }
 
-const whenever = (buckets) => (buckets.length > 1 && buckets.at(-1).at - buckets[0].at > 2 * 86400 ? day : hour);
+const labelFormat = (buckets) => (buckets.length > 1 && buckets.at(-1).at - buckets[0].at > 2 * 86400 ? day : hour);
 
-function times({ buckets, x, step }) {
+function timeLabels({ buckets, x, step }) {
   const every = Math.max(1, Math.ceil(70 / step));
-  const label = whenever(buckets);
+  const label = labelFormat(buckets);
   return buckets.map((bucket, index) => index % every === 0 && index * step < step * buckets.length - 30 &&
     s("text.axis", { x: x(index), y: HEIGHT - 6 }, label(bucket.at))).filter(Boolean);
 }
 
-function columns({ buckets, series, x, step, tip, width }) {
+function hoverColumns({ buckets, series, x, step, tip, width }) {
   const show = (bucket, index) => () => {
-    put(tip, h("strong", {}, moment(bucket.at)), series.map(([field, label]) => h(`span.${field}`, {}, h("i"), `${label}: ${count(bucket[field])}`)));
+    setChildren(tip, h("strong", {}, dateTime(bucket.at)), series.map(([field, label]) => h(`span.${field}`, {}, h("i"), `${label}: ${count(bucket[field])}`)));
     tip.hidden = false;
     tip.style.left = `${Math.min(width - 190, Math.max(0, x(index) + step / 2 - 95))}px`;
   };
@@ -93,11 +93,11 @@ function columns({ buckets, series, x, step, tip, width }) {
   }));
 }
 
-export function table({ title, buckets, series }) {
+function table({ title, buckets, series }) {
   const rows = buckets.filter((bucket) => series.some(([field]) => bucket[field]));
   return h("div.table-scroll", { tabindex: "0", role: "group", "aria-label": `${title}, as a table` },
     h("table", {}, h("caption.unseen", {}, title),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From"), series.map(([, label]) => h("th.number", { scope: "col" }, label)))),
-      h("tbody", {}, rows.map((bucket) => h("tr", {}, h("th", { scope: "row" }, moment(bucket.at)),
+      h("tbody", {}, rows.map((bucket) => h("tr", {}, h("th", { scope: "row" }, dateTime(bucket.at)),
         series.map(([field]) => h("td.number", {}, count(bucket[field]))))))));
 }

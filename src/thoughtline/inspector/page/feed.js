@@ -1,19 +1,19 @@
-// What happens at the gateway, as it happens. One connection for the page, closed while nobody looks;
-// it comes back by itself, waiting longer each time, and goes on after the last event it has seen.
-import { Refused, address, failure, headers } from "./api.js";
-import { learn } from "./clock.js";
+// The live feed. One connection for the page, closed while the tab is hidden; it reconnects by itself,
+// waiting longer each time, and goes on after the last event it has seen.
+import { AccessDenied, errorOf, headers } from "./api.js";
+import { learnServerTime } from "./clock.js";
 
-const SHORTEST = 500;
-const LONGEST = 15000;
+const MIN_WAIT = 500;
+const MAX_WAIT = 15000;
 
-export class Feed extends EventTarget {
+class Feed extends EventTarget {
   #last = "";
   #tries = 0;
   #abort = null;
   #timer = 0;
   state = "connecting"; // live, waiting, paused, refused
 
-  /** Begin, and follow the tab: a page that nobody sees costs the gateway nothing. */
+  /** Connects while the tab is visible: a page that nobody sees costs the gateway nothing. */
   start() {
     document.addEventListener("visibilitychange", () => (document.hidden ? this.pause() : this.open()));
     addEventListener("online", () => this.open());
@@ -22,17 +22,17 @@ export class Feed extends EventTarget {
 
   pause() {
     this.#stop();
-    this.#become("paused");
+    this.#setState("paused");
   }
 
-  /** Connect now, whatever was planned. */
+  /** Connects now, whatever was planned. */
   open() {
     this.#stop();
     const abort = (this.#abort = new AbortController());
     this.#read(abort.signal).catch((error) => {
       if (abort.signal.aborted) return;
-      if (error instanceof Refused) this.#become("refused");
-      else this.#later();
+      if (error instanceof AccessDenied) this.#setState("refused");
+      else this.#retryLater();
     });
   }
 
@@ -41,39 +41,37 @@ export class Feed extends EventTarget {
     this.#abort?.abort();
   }
 
-  #later() {
-    const wait = Math.min(LONGEST, SHORTEST * 2 ** this.#tries) * (0.75 + Math.random() / 2);
+  #retryLater() {
+    const wait = Math.min(MAX_WAIT, MIN_WAIT * 2 ** this.#tries) * (0.75 + Math.random() / 2);
     this.#tries += 1;
-    this.retryAt = Date.now() + wait;
-    this.#become("waiting");
+    this.#setState("waiting");
     this.#timer = setTimeout(() => this.open(), wait);
   }
 
-  #become(state) {
-    const before = this.state;
+  #setState(state) {
     this.state = state;
-    this.dispatchEvent(new CustomEvent("state", { detail: { state, before } }));
+    this.dispatchEvent(new CustomEvent("state", { detail: { state } }));
   }
 
   async #read(signal) {
     const seen = this.#last ? { "last-event-id": this.#last } : {};
-    const answer = await fetch(address("../api/feed"), {
+    const answer = await fetch("../api/feed", {
       signal, cache: "no-store", headers: { ...headers(), ...seen, accept: "text/event-stream" },
     });
-    if (!answer.ok) throw failure(answer.status, await answer.json().catch(() => null));
+    if (!answer.ok) throw errorOf(answer.status, await answer.json().catch(() => null));
     this.#tries = 0;
-    this.#become("live");
+    this.#setState("live");
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ; ) {
       const { done, value } = await reader.read();
       if (done) throw new Error("the feed ended");
       const blocks = (rest + value).split(/\r?\n\r?\n/);
       rest = blocks.pop();
-      for (const block of blocks) this.#tell(block);
+      for (const block of blocks) this.#dispatch(block);
     }
   }
 
-  #tell(block) {
+  #dispatch(block) {
     let name = "message";
     const data = [];
     for (const line of block.split(/\r?\n/)) {
@@ -85,7 +83,7 @@ export class Feed extends EventTarget {
     if (!data.length) return;
     const detail = JSON.parse(data.join("\n"));
     const now = Date.now() / 1000;
-    if (name === "hello") learn(detail.now, now, now + 0.05);
+    if (name === "hello") learnServerTime(detail.now, now, now + 0.05);
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 }

@@ -1,28 +1,31 @@
-// Where we are: in the address, so that a link, a reload and the back button lead to the same place.
+// The route, in the address: a link, a reload and the back button lead to the same place.
 // `#/sessions/ses_1?turn=trn_2` → { path: ["sessions", "ses_1"], query: { turn: "trn_2" } }
 
-export function where() {
+export function currentRoute() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  const steps = path.split("/").filter(Boolean).map(plain);
-  return { path: steps.length ? steps : ["sessions"], query: Object.fromEntries(new URLSearchParams(query)) };
+  const segments = path.split("/").filter(Boolean).map(decodeSegment);
+  return { path: segments.length ? segments : ["sessions"], query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-function plain(step) {
+function decodeSegment(segment) {
   try {
-    return decodeURIComponent(step);
+    return decodeURIComponent(segment);
   } catch {
-    return step;
+    return segment;
   }
 }
 
-export function link(path, query = {}) {
-  const said = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const search = new URLSearchParams(said).toString();
-  return `#/${path.map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
+/** Path and query; what is empty is left out, because the gateway refuses empty parameters. */
+export function withQuery(path, params = {}) {
+  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const query = new URLSearchParams(given).toString();
+  return query ? `${path}?${query}` : path;
 }
 
-/** Go there; `replace` leaves no step to go back to. */
-export function go(path, query = {}, { replace = false } = {}) {
+export const link = (path, query) => withQuery(`#/${path.map(encodeURIComponent).join("/")}`, query);
+
+/** Opens a route; `replace` leaves no entry in the browser's history. */
+export function navigate(path, query = {}, { replace = false } = {}) {
   const target = link(path, query);
   if (target === location.hash) return;
   if (!replace) {
@@ -33,8 +36,8 @@ export function go(path, query = {}, { replace = false } = {}) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/** The same place with some of the query changed. */
-export function adjust(changes, options) {
-  const { path, query } = where();
-  go(path, { ...query, ...changes }, options);
+/** Opens the current route with some of its query changed. */
+export function changeQuery(changes, options) {
+  const { path, query } = currentRoute();
+  navigate(path, { ...query, ...changes }, options);
 }

@@ -1,50 +1,47 @@
-// One session: its head line, its branches, its conversation, and the request that is looked at.
+// One session: its heading, its conversation or two branches of it, and the request that is open.
 import * as api from "./api.js";
-import { comparison, rival } from "./branches.js";
-import { confirmed } from "./confirm.js";
+import { TurnTree, branchComparison, branchPicker, otherBranch } from "./branches.js";
 import { Conversation } from "./conversation.js";
-import { announce, calmly, h, put } from "./dom.js";
-import { count } from "./format.js";
+import { announce, h, icon, iconButton, setChildren, throttled, visibleText } from "./dom.js";
 import { feed } from "./feed.js";
-import { Heading, origin } from "./heading.js";
 import { RequestPanel } from "./request.js";
-import { adjust, go, link } from "./router.js";
-import { loading, trouble } from "./states.js";
-import { Tree } from "./tree.js";
+import { changeQuery, link, navigate } from "./router.js";
+import { confirmed, errorState, loading, statusBadge } from "./widgets.js";
+import { ago, count, dateTime, plural, shortId } from "./words.js";
 
-const COVERED = matchMedia("(max-width: 860px)"); // here the request lies over the conversation
+const NARROW = matchMedia("(max-width: 860px)"); // here the request panel covers the conversation
 
-const AGAIN = 2000; // milliseconds after a look that failed
-const OLDER = 8; // turns that are fetched by themselves at a time
+const RETRY_DELAY = 2000; // milliseconds after a request that failed
+const MAX_OLDER = 8; // older turns that are fetched one by one at a time
 
 export class SessionPane {
-  constructor(id, { problem }) {
-    Object.assign(this, { id, problem, tree: new Tree(), dirty: new Set(), closed: new Set(), facts: null, ended: false });
+  constructor(id, { handleError }) {
+    Object.assign(this, { id, handleError, tree: new TurnTree(), dirty: new Set(), closed: new Set(), facts: null, ended: false });
     this.heading = new Heading({ id, remove: () => this.#delete() });
     this.scroller = h("div.session-scroll", { tabindex: "0", role: "group", "aria-label": "Session" });
-    this.request = new RequestPanel({ session: id, close: () => this.#closeRequest(), jump: (turn) => adjust({ turn }) });
+    this.request = new RequestPanel({ session: id, close: () => this.#closeRequest(), jump: (turn) => changeQuery({ turn }) });
     this.main = h("div.session-main", {}, this.heading.element, this.scroller);
     this.element = h("section.session", { "aria-label": "Session" }, this.main, this.request.element);
-    this.shelf = { open: new Set(), texts: new Map(), fetch: (turn) => this.#texts(turn) };
-    this.soon = calmly(120, () => this.#refresh());
+    this.viewState = { open: new Set(), texts: new Map(), fetch: (turn) => this.#texts(turn) };
+    this.scheduleRefresh = throttled(120, () => this.#refresh());
     this.onfeed = ({ detail }) => {
       if (detail.session !== id || detail.kind === "text") return;
       if (detail.turn) this.dirty.add(detail.turn);
       if (detail.kind === "turn_closed") this.closed.add(detail.turn);
-      this.soon();
+      this.scheduleRefresh();
     };
     feed.addEventListener("event", this.onfeed);
     feed.addEventListener("live", this.onfeed);
-    this.onsize = () => (this.main.inert = Boolean(this.request.turn) && COVERED.matches);
-    COVERED.addEventListener("change", this.onsize);
+    this.onsize = () => (this.main.inert = Boolean(this.request.turn) && NARROW.matches);
+    NARROW.addEventListener("change", this.onsize);
   }
 
   end() {
     this.ended = true;
-    this.soon.cancel();
+    this.scheduleRefresh.cancel();
     feed.removeEventListener("event", this.onfeed);
     feed.removeEventListener("live", this.onfeed);
-    COVERED.removeEventListener("change", this.onsize);
+    NARROW.removeEventListener("change", this.onsize);
     this.conversation?.end();
   }
 
@@ -53,13 +50,13 @@ export class SessionPane {
   async load(route) {
     this.route = route;
     this.loading = true;
-    put(this.scroller, loading());
+    setChildren(this.scroller, loading());
     try {
       for (let after; after !== null && !this.ended; ) {
         const page = await api.session(this.id, { after, limit: 200 });
         this.#take(page);
         after = page.nextAfter ?? null;
-        if (after) put(this.scroller, loading(`Loading turn ${count(this.tree.turns.size)} of ${count(page.session.turns)}…`));
+        if (after) setChildren(this.scroller, loading(`Loading turn ${count(this.tree.turns.size)} of ${count(page.session.turns)}…`));
       }
       if (this.ended) return;
       this.update(this.route, { first: true });
@@ -70,80 +67,80 @@ export class SessionPane {
     this.loading = false;
   }
 
-  /** The feed is there, again or for the first time: what ended before it is not told. */
+  /** The feed is connected, again or for the first time: it does not tell what ended before. */
   resume() {
-    this.doubt = true;
-    if (this.facts || this.loading) this.soon();
+    this.mayHaveMissed = true;
+    if (this.facts || this.loading) this.scheduleRefresh();
     else this.load(this.route);
   }
 
   #fail(error) {
-    if (this.problem(error)) return;
+    if (this.handleError(error)) return;
     this.facts = null;
     this.conversation?.end();
     this.conversation = null;
     this.heading.fail(this.route);
-    put(this.scroller, trouble(error, () => this.load(this.route)));
+    setChildren(this.scroller, errorState(error, () => this.load(this.route)));
   }
 
-  /** Take in an answer; which of the turns that were known look different now. */
+  /** Takes in an answer; returns the known turns that changed with it. */
   #take(page) {
     this.facts = page.session;
     this.forked = page.forkedFrom;
     this.tree.add(page.turns);
-    return this.tree.replayed(page.replayed ?? {});
+    return this.tree.setReplayed(page.replayed ?? {});
   }
 
-  /** One look at a time: an answer that is overtaken would bring back what is over. */
+  /** Refreshes once at a time: an answer that is overtaken would bring back what is over. */
   async #refresh() {
     if (this.ended) return;
-    if (this.loading || this.looking) return this.soon();
+    if (this.loading || this.refreshing) return this.scheduleRefresh();
     if (!this.facts) return;
-    this.looking = true;
+    this.refreshing = true;
     try {
       await this.#fetch();
     } finally {
-      this.looking = false;
+      this.refreshing = false;
     }
   }
 
-  /** Fetch what has changed, and only that. */
+  /** Fetches what has changed, and only that. */
   async #fetch() {
     const { dirty, closed } = this;
     this.dirty = new Set();
     this.closed = new Set();
     const known = [...this.tree.turns.values()];
-    if (this.doubt) for (const turn of known) if (turn.running && !turn.elsewhere) closed.add(turn.id); // perhaps
-    this.doubt = false;
+    if (this.mayHaveMissed) for (const turn of known) if (turn.running && !turn.elsewhere) closed.add(turn.id); // it may have ended
+    this.mayHaveMissed = false;
     const before = this.#head();
     try {
-      const whole = known.findLast((turn) => !dirty.has(turn.id) && !turn.running);
-      const page = await this.#since(whole?.id);
+      const lastWritten = known.findLast((turn) => !dirty.has(turn.id) && !turn.running);
+      const page = await this.#since(lastWritten?.id);
       const turns = new Map(page.turns.map((turn) => [turn.id, turn]));
       const older = [...dirty].filter((turn) => this.tree.turns.has(turn) && !turns.has(turn));
-      for (const turn of older.splice(OLDER)) this.dirty.add(turn);
-      const answers = await Promise.all(older.map((turn) => api.turn(this.id, turn).catch(unwritten)));
+      for (const turn of older.splice(MAX_OLDER)) this.dirty.add(turn);
+      const answers = await Promise.all(older.map((turn) => api.turn(this.id, turn).catch(nullIfMissing)));
       for (const answer of answers) if (answer) turns.set(answer.turn.id, answer.turn);
       if (this.ended) return;
-      this.#tell(turns.values());
+      this.#announce(turns.values());
       const again = this.#take({ ...page, turns: turns.values() });
-      this.#forget([...closed].filter((turn) => !turns.has(turn)));
+      this.#removeUnwritten([...closed].filter((turn) => !turns.has(turn)));
       const grown = this.tree.path(this.#head()).some((turn) => turn.id === before);
-      if (this.route.query.head && !grown) adjust({ head: this.tree.leaf(this.route.query.head) }, { replace: true });
+      if (this.route.query.head && !grown) changeQuery({ head: this.tree.leaf(this.route.query.head) }, { replace: true });
       else this.update(this.route, { changed: new Set([...dirty, ...turns.keys(), ...again]) });
-      if (this.dirty.size) this.soon();
+      if (this.dirty.size) this.scheduleRefresh();
     } catch (error) {
       if (this.ended) return;
-      if (error instanceof api.Missing) this.#fail(error);
+      if (error instanceof api.NotFound) this.#fail(error);
       else {
         for (const turn of dirty) this.dirty.add(turn);
         for (const turn of closed) this.closed.add(turn);
-        setTimeout(() => this.soon(), AGAIN);
+        setTimeout(() => this.scheduleRefresh(), RETRY_DELAY);
       }
     }
   }
 
-  /** What comes after a turn, and the session as it is now. */
+  /** The turns after one, and the session as it is now. */
   async #since(after) {
     const page = await api.session(this.id, { after, limit: 200 });
     while (page.nextAfter && !this.ended) {
@@ -153,13 +150,13 @@ export class SessionPane {
     return page;
   }
 
-  /** Turns that ran and are not in the log: refused by the provider, or lost with the gateway. */
-  #forget(turns) {
+  /** Removes turns that ran and are not in the log: the provider refused them, or the gateway died. */
+  #removeUnwritten(turns) {
     for (const turn of turns) if (this.tree.turns.get(turn)?.running) this.tree.remove(turn);
   }
 
-  /** Say once that a thought has ended; a timer that talks each second helps nobody. */
-  #tell(turns) {
+  /** Announces once that a thought has ended; a timer that talks each second helps nobody. */
+  #announce(turns) {
     for (const turn of turns) {
       const before = this.tree.turns.get(turn.id);
       const was = before?.output.filter((part) => part.type === "thought" && part.duration.state === "open").length ?? 0;
@@ -172,15 +169,15 @@ export class SessionPane {
   async #texts(turn) {
     const answer = await api.turn(this.id, turn, { thoughts: 1 });
     answer.turn.output.forEach((part, place) => {
-      if (part.type === "thought") this.shelf.texts.set(`${turn}/${place}`, part.text);
+      if (part.type === "thought") this.viewState.texts.set(`${turn}/${place}`, part.text);
     });
   }
 
   // -- showing -----------------------------------------------------------------------------------
 
   #head() {
-    const asked = this.route.query.head;
-    if (asked && this.tree.turns.has(asked)) return this.tree.leaf(asked);
+    const head = this.route.query.head;
+    if (head && this.tree.turns.has(head)) return this.tree.leaf(head);
     const turn = this.route.query.turn ?? this.route.query.request;
     const newest = this.tree.newest();
     if (turn && this.tree.turns.has(turn) && !this.tree.path(newest).some((one) => one.id === turn)) return this.tree.leaf(turn);
@@ -195,31 +192,31 @@ export class SessionPane {
     const { turn, request } = route.query;
     const opened = request !== (this.request.turn ?? undefined);
     this.element.toggleAttribute("data-request", Boolean(request));
-    this.main.inert = Boolean(request) && COVERED.matches;
+    this.main.inert = Boolean(request) && NARROW.matches;
     if (opened || changed?.has(request)) this.request.show(request ?? null, { focus: !first && !changed });
     if (route.path[2] === "compare") this.#compare(route.query);
     else {
       this.#converse(changed);
-      const asked = turn && (first || turn !== before.query.turn);
-      if (asked) this.conversation.jump(turn);
+      const wanted = turn && (first || turn !== before.query.turn);
+      if (wanted) this.conversation.jump(turn);
       else if (first) this.conversation.toEnd();
-      else if (opened) this.conversation.keep(request ?? before.query.request);
+      else if (opened) this.conversation.keepInSight(request ?? before.query.request);
     }
   }
 
   #converse(changed) {
     if (!this.conversation) {
       this.conversation = new Conversation({
-        scroller: this.scroller, shelf: this.shelf, tree: this.tree,
-        request: (turn) => adjust({ request: turn }),
-        choose: (turn) => adjust({ head: this.tree.leaf(turn), turn }),
+        scroller: this.scroller, viewState: this.viewState, tree: this.tree,
+        request: (turn) => changeQuery({ request: turn }),
+        choose: (turn) => changeQuery({ head: this.tree.leaf(turn), turn }),
         permalink: (turn) => link(["sessions", this.id], { turn, head: this.route.query.head }),
       });
       changed = null;
     }
     const shown = this.#head();
     const same = shown === this.shown || changed;
-    if (!this.conversation.element.isConnected) put(this.scroller, origin(this.forked), this.conversation.element);
+    if (!this.conversation.element.isConnected) setChildren(this.scroller, forkedFrom(this.forked), this.conversation.element);
     this.conversation.show(shown, same && this.shown ? changed ?? new Set() : null);
     this.shown = shown;
   }
@@ -229,22 +226,22 @@ export class SessionPane {
     this.conversation = null;
     this.shown = null;
     const one = this.tree.turns.has(left) ? left : this.#head();
-    const other = this.tree.turns.has(right) ? right : rival(this.tree, one) ?? one;
-    put(this.scroller, comparison(this.tree, this.id, {
-      left: one, right: other, shelf: this.shelf, request: (turn) => adjust({ request: turn }),
+    const other = this.tree.turns.has(right) ? right : otherBranch(this.tree, one) ?? one;
+    setChildren(this.scroller, branchComparison(this.tree, this.id, {
+      left: one, right: other, viewState: this.viewState, request: (turn) => changeQuery({ request: turn }),
     }));
   }
 
   async #delete() {
-    const meant = await confirmed({ title: "Delete this session?", action: "Delete",
+    const sure = await confirmed({ title: "Delete this session?", action: "Delete",
       text: "All its turns and thoughts will be gone for good. A conversation that is under way goes on without its earlier thoughts." });
-    if (!meant) return;
+    if (!sure) return;
     try {
-      await api.discard(this.id);
+      await api.deleteSession(this.id);
       announce("Session deleted");
-      go(["sessions"]);
+      navigate(["sessions"]);
     } catch (error) {
-      if (!this.problem(error)) put(this.scroller, trouble(error, () => this.load(this.route)));
+      if (!this.handleError(error)) setChildren(this.scroller, errorState(error, () => this.load(this.route)));
     }
   }
 
@@ -252,36 +249,36 @@ export class SessionPane {
 
   #closeRequest() {
     const turn = this.request.turn;
-    adjust({ request: undefined });
-    this.conversation?.windowed.node(turn)?.querySelector("[data-focus=request]")?.focus();
+    changeQuery({ request: undefined });
+    this.conversation?.virtualList.node(turn)?.querySelector("[data-focus=request]")?.focus();
   }
 
   step(by) {
     this.conversation?.step(by);
   }
 
-  /** The branch before or after, at the turn that is looked at or else the last fork above it. */
+  /** Opens the previous or next branch of the current turn, or of the last fork above it. */
   branch(by) {
     const turn = this.conversation?.current();
     const fork = turn && this.tree.path(turn.id).findLast((one) => this.tree.siblings(one.id).length > 1);
     if (!fork) return announce("There is no other branch here");
     const siblings = this.tree.siblings(fork.id);
     const next = siblings[(siblings.indexOf(fork.id) + by + siblings.length) % siblings.length];
-    adjust({ head: this.tree.leaf(next), turn: next });
+    changeQuery({ head: this.tree.leaf(next), turn: next });
   }
 
-  /** Unfold or fold the thoughts of the turn that is looked at. */
+  /** Unfolds or folds the thoughts of the current turn. */
   thoughts() {
     const turn = this.conversation?.current();
-    this.conversation?.windowed.node(turn?.id)?.querySelectorAll(".thought-head").forEach((one) => one.click());
+    this.conversation?.virtualList.node(turn?.id)?.querySelectorAll(".thought-head").forEach((one) => one.click());
   }
 
   look() {
     const turn = this.conversation?.current();
-    if (turn) adjust({ request: turn.id });
+    if (turn) changeQuery({ request: turn.id });
   }
 
-  /** Close the topmost thing; false when there is nothing to close. */
+  /** Closes the request panel; false when it is not open. */
   escape() {
     if (!this.request.turn) return false;
     this.#closeRequest();
@@ -289,7 +286,71 @@ export class SessionPane {
   }
 }
 
-function unwritten(error) {
-  if (error instanceof api.Missing) return null;
+function nullIfMissing(error) {
+  if (error instanceof api.NotFound) return null;
   throw error;
+}
+
+// -- the heading ----------------------------------------------------------------------------------
+
+class Heading {
+  constructor({ id, remove }) {
+    Object.assign(this, { id, remove });
+    this.element = h("header.session-head");
+  }
+
+  /** Draws the heading of a session that cannot be shown. */
+  fail(route) {
+    setChildren(this.element, h("div.session-title", {}, this.#back(route), h("h1", {}, "Session")));
+  }
+
+  /** Draws what is new and keeps the focus; an open select is not disturbed by live updates. */
+  show({ facts, tree, head, route, live }) {
+    document.title = `${visibleText(facts.title || "Untitled")} · Thoughtline`;
+    const shown = [this.#title(facts, route), this.#facts(facts), route.path[2] !== "compare" && this.#branches(tree, head)].filter(Boolean);
+    const same = shown.length === this.element.children.length && shown.every((part, n) => part.isEqualNode(this.element.children[n]));
+    const focused = this.element.contains(document.activeElement) && document.activeElement;
+    if (same || (live && focused?.tagName === "SELECT")) return;
+    setChildren(this.element, shown);
+    if (focused) this.element.querySelector(`[data-focus="${focused.dataset.focus}"]`)?.focus();
+  }
+
+  #back({ path, query }) {
+    const { q, provider, model, tenant, status: state } = query;
+    const to = path[2] ? link(["sessions", this.id]) : link(["sessions"], { q, provider, model, tenant, status: state });
+    return h(path[2] ? "a.icon-button.back.always" : "a.icon-button.back", {
+      href: to, "aria-label": path[2] ? "Back to the conversation" : "Back to the list", title: "Back", "data-focus": "back",
+    }, icon("back"));
+  }
+
+  #title(facts, route) {
+    const copy = () => navigator.clipboard?.writeText(this.id).then(() => announce("Copied"));
+    return h("div.session-title", {}, this.#back(route), h("h1", { title: facts.title }, facts.title || "Untitled"), statusBadge(facts.status),
+      iconButton("copy", "Copy the session's id", copy, { "data-focus": "copy" }),
+      iconButton("bin", "Delete this session", this.remove, { "data-focus": "delete" }));
+  }
+
+  #facts(facts) {
+    const began = ago(facts.created);
+    return h("div.session-facts", {},
+      h("span", { title: facts.models.join(", ") }, facts.models.join(", ") || "no model"),
+      h("span", { title: facts.providers.join(", ") }, facts.providers.join(", ")),
+      h("span", {}, plural(facts.turns, "turn")), h("span", {}, plural(facts.thoughts, "thought")),
+      h("span", { title: dateTime(facts.created) }, `began ${began === "now" ? "just now" : `${began} ago`}`),
+      facts.tenant && h("span", { title: `Tenant ${facts.tenant}` }, `tenant ${shortId(facts.tenant)}`),
+      h("code", { title: this.id }, shortId(this.id)));
+  }
+
+  #branches(tree, head) {
+    const choice = branchPicker(tree, head, { label: "Branch", id: "pick-branch", choose: (one) => changeQuery({ head: one, turn: undefined }) });
+    return choice && h("div.session-branches", {}, choice,
+      h("a.secondary.small", { href: link(["sessions", this.id, "compare"], { left: head, right: otherBranch(tree, head) }), "data-focus": "compare" },
+        icon("compare"), "Compare"));
+  }
+}
+
+/** A link to the session that this one was forked from. */
+function forkedFrom(forked) {
+  return forked && h("p.forked", {}, icon("branch"), "Forked from ",
+    h("a", { href: link(["sessions", forked.session], { turn: forked.turn }) }, shortId(forked.session)));
 }

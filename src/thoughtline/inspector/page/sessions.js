@@ -1,26 +1,112 @@
-// The list of sessions: live, searchable, and as long as it likes.
+// The sessions view: a live list of any length, with a search field and filters, and beside it the
+// session that is open.
 import * as api from "./api.js";
-import { calmly, h, icon, put } from "./dom.js";
+import { h, icon, setChildren, throttled } from "./dom.js";
 import { feed } from "./feed.js";
-import { Filters, NAMES } from "./filters.js";
-import { ago, brief, count, moment, plural } from "./format.js";
-import { go, link } from "./router.js";
-import { empty, loading, noSessions, trouble } from "./states.js";
-import { dot } from "./status.js";
-import { Windowed } from "./windowing.js";
+import { changeQuery, link, navigate } from "./router.js";
+import { SessionPane } from "./session.js";
+import { VirtualList } from "./virtual-list.js";
+import { emptyState, errorState, loading, noSessions, statusDot } from "./widgets.js";
+import { STATUSES, ago, count, dateTime, plural, shortId, statusWords } from "./words.js";
+
+export class SessionsView {
+  #pane = null;
+
+  constructor(root, { handleError }) {
+    this.handleError = handleError;
+    this.list = new SessionList({ handleError });
+    this.detail = h("div.detail");
+    this.element = h("div.split", {}, this.list.element, this.detail);
+    this.list.ondraw = ({ begun }) => !this.#pane && this.#showNothing(begun);
+    setChildren(root, this.element);
+  }
+
+  title() {
+    return this.#pane?.facts?.title || "Sessions";
+  }
+
+  update(route) {
+    this.route = route;
+    const id = route.path[1] ?? "";
+    this.element.toggleAttribute("data-detail", Boolean(id));
+    const left = !id && this.#pane && !this.list.element.contains(document.activeElement);
+    if (id !== (this.#pane?.id ?? "")) {
+      this.#pane?.end();
+      this.#pane = id ? new SessionPane(id, { handleError: this.handleError }) : null;
+      if (this.#pane) {
+        setChildren(this.detail, this.#pane.element);
+        this.#pane.load(route);
+      } else {
+        this.#showNothing(true);
+      }
+    } else {
+      this.#pane?.update(route);
+    }
+    if (left) this.list.focus(); // before the list forgets which session was open
+    this.list.update(route);
+  }
+
+  #showNothing(begun) {
+    setChildren(this.detail, begun ? emptyState({ iconName: "sessions", title: "Choose a session",
+      text: "Its turns, its branches, and where each of its thoughts went." }) : noSessions());
+  }
+
+  /** Fetches anew after a pause or a lost connection. */
+  reload() {
+    this.list.scheduleRefresh();
+    this.#pane?.resume();
+  }
+
+  end() {
+    this.list.end();
+    this.#pane?.end();
+  }
+
+  // -- keys --------------------------------------------------------------------------------------
+
+  #focusInside() {
+    return this.#pane && this.detail.contains(document.activeElement);
+  }
+
+  step(by) {
+    if (this.#focusInside()) this.#pane.step(by);
+    else this.list.step(by);
+  }
+
+  branch = (by) => this.#pane?.branch(by);
+  thoughts = () => this.#pane?.thoughts();
+  look = () => this.#pane?.look();
+  search = () => this.list.filters.search.focus();
+
+  enter() {
+    this.#pane?.conversation?.step(1);
+  }
+
+  escape() {
+    if (this.#pane?.escape()) return;
+    const { q, provider, model, tenant, status } = this.route.query;
+    if (this.route.path[2]) navigate(["sessions", this.route.path[1]]);
+    else if (this.#focusInside()) {
+      if (getComputedStyle(this.list.element).display === "none") navigate(["sessions"], { q, provider, model, tenant, status });
+      else this.list.focus();
+    }
+  }
+}
+
+// -- the list -------------------------------------------------------------------------------------
 
 const PAGE = 100;
-const FRESH = 25; // how many are asked for when something has happened: it is on top
+const REFRESH_LIMIT = 25; // sessions that are fetched when something has happened: it is on top
 
-export class SessionList {
+class SessionList {
   #rows = [];
   #cursor = null;
   #busy = null;
-  #asked = null; // filters of what is shown
+  #query = null; // the filters of what is shown
   #selected = "";
 
-  constructor({ problem }) {
-    this.problem = problem;
+  constructor({ handleError }) {
+    this.handleError = handleError;
     this.filters = new Filters();
     this.list = h("ul.session-list", { "aria-label": "Sessions" });
     this.note = h("div.list-note");
@@ -28,23 +114,23 @@ export class SessionList {
     this.count = h("span.fine", { role: "status" });
     this.element = h("section.list-pane", { "aria-label": "List of sessions" }, h("h1.unseen", {}, "Sessions"), this.filters.element, this.scroller,
       h("footer.list-foot", {}, this.count));
-    this.windowed = new Windowed({
-      scroller: this.scroller, list: this.list, guess: 64, key: (row) => row.id, render: (row) => this.#row(row),
+    this.virtualList = new VirtualList({
+      scroller: this.scroller, list: this.list, estimatedHeight: 64, key: (row) => row.id, render: (row) => this.#row(row),
       onrange: (first, last) => last > this.#rows.length - 40 && this.#more(),
     });
-    this.soon = calmly(1200, () => this.#refresh());
-    feed.addEventListener("event", this.soon);
-    feed.addEventListener("reset", this.soon);
-    feed.addEventListener("live", (this.onlive = ({ detail }) => detail.kind !== "text" && this.soon()));
+    this.scheduleRefresh = throttled(1200, () => this.#refresh());
+    feed.addEventListener("event", this.scheduleRefresh);
+    feed.addEventListener("reset", this.scheduleRefresh);
+    feed.addEventListener("live", (this.onlive = ({ detail }) => detail.kind !== "text" && this.scheduleRefresh()));
     this.clock = setInterval(() => this.#ages(), 30000);
   }
 
   end() {
     clearInterval(this.clock);
-    this.soon.cancel();
-    this.windowed.end();
-    feed.removeEventListener("event", this.soon);
-    feed.removeEventListener("reset", this.soon);
+    this.scheduleRefresh.cancel();
+    this.virtualList.end();
+    feed.removeEventListener("event", this.scheduleRefresh);
+    feed.removeEventListener("reset", this.scheduleRefresh);
     feed.removeEventListener("live", this.onlive);
   }
 
@@ -52,18 +138,18 @@ export class SessionList {
 
   update(route) {
     this.route = route;
-    const asked = Object.fromEntries(NAMES.map((name) => [name, route.query[name] ?? ""]));
+    const wanted = Object.fromEntries(FILTER_NAMES.map((name) => [name, route.query[name] ?? ""]));
     this.filters.update(route.query);
     this.#select(route.path[1] ?? "");
-    if (JSON.stringify(asked) !== JSON.stringify(this.#asked)) {
-      this.#asked = asked;
+    if (JSON.stringify(wanted) !== JSON.stringify(this.#query)) {
+      this.#query = wanted;
       this.reload();
     }
   }
 
   async reload() {
-    if (!this.#rows.length) put(this.note, loading());
-    await this.#fetch({ ...this.#asked, limit: PAGE }, (page) => {
+    if (!this.#rows.length) setChildren(this.note, loading());
+    await this.#fetch({ ...this.#query, limit: PAGE }, (page) => {
       this.#rows = page.sessions;
       this.#cursor = page.nextCursor;
       this.scroller.scrollTop = 0;
@@ -71,24 +157,24 @@ export class SessionList {
     });
   }
 
-  /** What is new, put on top of what is there. */
+  /** Fetches what is new and puts it on top. */
   #refresh() {
-    if (document.hidden || !this.#asked) return;
-    this.#fetch({ ...this.#asked, limit: FRESH }, (page) => {
+    if (document.hidden || !this.#query) return;
+    this.#fetch({ ...this.#query, limit: REFRESH_LIMIT }, (page) => {
       const fresh = new Set(page.sessions.map((row) => row.id));
-      const whole = !page.nextCursor;
+      const complete = !page.nextCursor;
       const bound = page.sessions.at(-1)?.touched ?? Infinity;
-      const rest = whole ? [] : this.#rows.filter((row) => !fresh.has(row.id) && row.touched <= bound);
+      const rest = complete ? [] : this.#rows.filter((row) => !fresh.has(row.id) && row.touched <= bound);
       const before = new Map(this.#rows.map((row) => [row.id, JSON.stringify(row)]));
       this.#rows = [...page.sessions, ...rest];
-      if (whole || this.#cursor === null && rest.length === 0) this.#cursor = page.nextCursor;
+      if (complete || this.#cursor === null && rest.length === 0) this.#cursor = page.nextCursor;
       this.#draw((row) => before.get(row.id) !== JSON.stringify(row));
     });
   }
 
   #more() {
     if (!this.#cursor || this.#busy) return;
-    this.#fetch({ ...this.#asked, limit: PAGE * 2, cursor: this.#cursor }, (page) => {
+    this.#fetch({ ...this.#query, limit: PAGE * 2, cursor: this.#cursor }, (page) => {
       const known = new Set(this.#rows.map((row) => row.id));
       this.#rows = [...this.#rows, ...page.sessions.filter((row) => !known.has(row.id))];
       this.#cursor = page.nextCursor;
@@ -105,7 +191,7 @@ export class SessionList {
     } catch (error) {
       if (mine.signal.aborted) return;
       this.#busy = null;
-      if (!this.problem(error) && !this.#rows.length) put(this.note, trouble(error, () => this.reload()));
+      if (!this.handleError(error) && !this.#rows.length) setChildren(this.note, errorState(error, () => this.reload()));
       return;
     }
     if (mine.signal.aborted) return;
@@ -116,11 +202,11 @@ export class SessionList {
   }
 
   #draw(changed) {
-    this.windowed.set(this.#rows, changed);
-    const filtered = Object.values(this.#asked).some(Boolean);
-    put(this.note, this.#rows.length ? null : this.#cursor ? loading("Searching…") : filtered
-      ? empty({ drawn: "search", title: "Nothing matches", text: "No session has all of this.",
-        more: [h("button.secondary", { type: "button", onclick: () => go(this.route.path) }, "Clear the search")] })
+    this.virtualList.set(this.#rows, changed);
+    const filtered = Object.values(this.#query).some(Boolean);
+    setChildren(this.note, this.#rows.length ? null : this.#cursor ? loading("Searching…") : filtered
+      ? emptyState({ iconName: "search", title: "Nothing matches", text: "No session has all of this.",
+        more: [h("button.secondary", { type: "button", onclick: () => navigate(this.route.path) }, "Clear the search")] })
       : [h("p.fine.pad.wide-only", {}, "No sessions yet"), h("div.narrow-only", {}, noSessions())]);
     this.count.textContent = this.#rows.length ? `${count(this.#rows.length)}${this.#cursor ? "+" : ""} ${this.#rows.length === 1 ? "session" : "sessions"}` : "";
     this.ondraw?.({ begun: this.#rows.length > 0 || filtered || this.#cursor !== null });
@@ -135,18 +221,18 @@ export class SessionList {
       h("a.session-row", {
         href: link(["sessions", row.id], { q, provider, model, tenant, status }), "data-focus": "row", "aria-current": current ? "true" : null,
       },
-      h("span.row-top", {}, dot(row.status), h("span.row-title", {}, row.title || "Untitled"),
-        h("time.row-time", { "data-at": row.touched, title: moment(row.touched) }, ago(row.touched))),
+      h("span.row-top", {}, statusDot(row.status), h("span.row-title", {}, row.title || "Untitled"),
+        h("time.row-time", { "data-at": row.touched, title: dateTime(row.touched) }, ago(row.touched))),
       h("span.row-facts", {},
-        h("span.row-model", {}, `${row.models.join(", ") || brief(row.id)} · ${plural(row.turns, "turn")}`), tallies(row))));
+        h("span.row-model", {}, `${row.models.join(", ") || shortId(row.id)} · ${plural(row.turns, "turn")}`), tallies(row))));
   }
 
   #select(id) {
     const before = this.#selected;
     this.#selected = id;
     for (const key of [before, id]) {
-      this.windowed.node(key)?.firstChild.toggleAttribute("aria-current", false);
-      if (key === id) this.windowed.node(key)?.firstChild.setAttribute("aria-current", "true");
+      this.virtualList.node(key)?.firstChild.toggleAttribute("aria-current", false);
+      if (key === id) this.virtualList.node(key)?.firstChild.setAttribute("aria-current", "true");
     }
   }
 
@@ -157,20 +243,87 @@ export class SessionList {
   // -- keys --------------------------------------------------------------------------------------
 
   step(by) {
-    const held = document.activeElement?.closest?.(".session-list > li")?.dataset.key ?? this.#selected;
-    const from = this.windowed.indexOf(held);
+    const focused = document.activeElement?.closest?.(".session-list > li")?.dataset.key ?? this.#selected;
+    const from = this.virtualList.indexOf(focused);
     const index = Math.min(this.#rows.length - 1, Math.max(0, from + by));
-    this.windowed.reveal(index)?.firstChild.focus();
+    this.virtualList.reveal(index)?.firstChild.focus();
   }
 
   focus() {
-    this.windowed.node(this.#selected)?.firstChild.focus();
+    this.virtualList.node(this.#selected)?.firstChild.focus();
   }
 }
 
 function tallies(row) {
-  return [["restored", "put back", "returned"], ["missed", "missing", "missed"], ["dropped", "dropped", "dropped"]]
+  return [["restored", "put back", "returned"], ["missed", "missed", "missed"], ["tied", "tied", "missed"], ["dropped", "dropped", "dropped"]]
     .filter(([name]) => row[name])
-    .map(([name, label, drawn]) => h(`span.mini.${name}`, { title: `${row[name]} ${label}` },
-      icon(drawn, 12), count(row[name]), h("span.unseen", {}, ` ${label}`)));
+    .map(([name, label, iconName]) => h(`span.mini.${name}`, { title: `${row[name]} ${label}` },
+      icon(iconName, 12), count(row[name]), h("span.unseen", {}, ` ${label}`)));
+}
+
+// -- search and filters ---------------------------------------------------------------------------
+
+const CHOICES = [["status", "Any status"], ["provider", "Any provider"], ["model", "Any model"], ["tenant", "Any tenant"]];
+const FILTER_NAMES = ["q", ...CHOICES.map(([name]) => name)];
+
+class Filters {
+  #seen = { status: new Set(Object.keys(STATUSES)), provider: new Set(), model: new Set(), tenant: new Set() };
+  #selects = {};
+
+  constructor() {
+    const typed = throttled(180, () => changeQuery({ q: this.search.value.trim() }, { replace: true }));
+    this.search = h("input.field", {
+      type: "search", id: "search", placeholder: "Search what was said", autocomplete: "off", spellcheck: "false",
+      "aria-keyshortcuts": "/", oninput: typed,
+    });
+    this.badge = h("span.badge", { hidden: true });
+    this.grid = h("div.filter-grid", { id: "filter-grid", hidden: true });
+    for (const [name, any] of CHOICES) this.grid.append(this.#select(name, any));
+    this.toggle = h("button.secondary.small", {
+      type: "button", "aria-expanded": "false", "aria-controls": "filter-grid", onclick: () => this.#open(this.grid.hidden),
+    }, "Filter", this.badge);
+    this.element = h("search.filters", {},
+      h("div.search", {}, icon("search"), h("label.unseen", { for: "search" }, "Search sessions"), this.search, h("kbd", { "aria-hidden": "true" }, "/"), this.toggle),
+      this.grid);
+  }
+
+  #select(name, any) {
+    const select = h("select.field.small", { id: `filter-${name}`, onchange: () => changeQuery({ [name]: select.value }, { replace: true }) },
+      h("option", { value: "" }, any));
+    this.#selects[name] = select;
+    return h("label.choice", { for: select.id }, h("span.unseen", {}, name), select);
+  }
+
+  #open(open) {
+    this.grid.hidden = !open;
+    this.toggle.setAttribute("aria-expanded", String(open));
+  }
+
+  /** Shows the filters that are in the address. */
+  update(query) {
+    if (document.activeElement !== this.search) this.search.value = query.q ?? "";
+    let chosen = 0;
+    for (const [name, any] of CHOICES) {
+      const value = query[name] ?? "";
+      if (value) {
+        this.#seen[name].add(value);
+        chosen += 1;
+      }
+      const options = [...this.#seen[name]].filter(Boolean).sort().map((one) => h("option", { value: one }, name === "status" ? statusWords(one) : one));
+      setChildren(this.#selects[name], h("option", { value: "" }, any), options);
+      this.#selects[name].value = value;
+    }
+    this.badge.hidden = !chosen;
+    this.badge.textContent = chosen;
+    if (chosen) this.#open(true);
+  }
+
+  /** Takes the values that can be chosen from sessions that were seen. */
+  learn(sessions) {
+    for (const session of sessions) {
+      session.providers.forEach((one) => this.#seen.provider.add(one));
+      session.models.forEach((one) => this.#seen.model.add(one));
+      if (session.tenant) this.#seen.tenant.add(session.tenant);
+    }
+  }
 }

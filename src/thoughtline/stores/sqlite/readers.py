@@ -1,8 +1,8 @@
-"""Connections that read, in a few threads beside the writer.
+"""A pool of connections that read, in a few threads beside the writer.
 
-Readers never wait for the writer and the writer never for them: each sees the file as it was when
-its statement began. A connection goes back to the pool when it is done, and is thrown away when
-something went wrong or when another file stands at the path.
+Readers never wait for the writer, nor the writer for them: each sees the file as it was when its
+statement began. A connection goes back to the pool when its work is done, and is closed when
+something went wrong or when another file is at the path.
 """
 
 import asyncio
@@ -16,28 +16,28 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from thoughtline.errors import Unavailable
-from thoughtline.stores.sqlite.files import File
+from thoughtline.stores.sqlite.file import DatabaseFile
 
 T = TypeVar("T")
 
 
 class _Lease(NamedTuple):
-    """A connection, and the file it belongs to."""
+    """A connection, and the file that it was opened from."""
 
     db: sqlite3.Connection
     inode: tuple[int, int] | None
-    lasting: bool
+    reusable: bool
 
 
-class Readers:
-    """The pool."""
+class ReaderPool:
+    """Runs functions with a pooled connection, in its threads."""
 
-    def __init__(self, file: File, count: int) -> None:
+    def __init__(self, file: DatabaseFile, count: int) -> None:
         self._file = file
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="thoughtline-reader")
         self._idle: deque[_Lease] = deque()
         self._closed = False
-        self.opened = False  # whether the file was ever there
+        self.opened = False  # whether the file was opened before
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function with a connection, in one of the threads."""
@@ -57,7 +57,7 @@ class Readers:
             if isinstance(error, (sqlite3.Error, msgspec.MsgspecError, ValueError)):
                 raise self._file.explain(error) from error
             raise
-        if lease.lasting:
+        if lease.reusable:
             self._idle.append(lease)
         else:
             lease.db.close()
@@ -75,12 +75,12 @@ class Readers:
                 stale = True
         if stale:
             raise self._file.gone()
-        db, lasting = self._file.for_reading()
+        db, reusable = self._file.for_reading()
         self.opened = True
-        return _Lease(db, inode, lasting)
+        return _Lease(db, inode, reusable)
 
     async def close(self) -> None:
-        """Wait for those who read, then close everything."""
+        """Wait for running reads, then close all connections."""
         self._closed = True
         await asyncio.to_thread(self._threads.shutdown)
         while self._idle:

@@ -1,10 +1,10 @@
-"""What can still be read of a damaged file, copied into a new one.
+"""Copies what can still be read of a damaged file into a new one.
 
     python -m thoughtline.stores.sqlite.salvage damaged.db rescued.db
 
 The damaged file is not touched: a copy of it is read, row by row around what cannot be read. A
 session is copied up to its first lost event, because a log has no gaps; what is lost is reported.
-Memories whose row is lost are not found again, though their thoughts are still in the log.
+Turns whose index entry is lost are not found until `thoughtline index --rebuild` files them again.
 """
 
 import asyncio
@@ -21,23 +21,26 @@ import msgspec
 from msgspec import Struct
 
 from thoughtline.errors import Corrupt, StoreError, Unavailable
-from thoughtline.events import Draft
-from thoughtline.memories import Memory
+from thoughtline.log.events import Draft
+from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import migrations, rows
-from thoughtline.stores.sqlite.files import File
-from thoughtline.stores.sqlite.sheets import sheet
+from thoughtline.stores.sqlite.file import DatabaseFile
+from thoughtline.stores.sqlite.inserts import insert_batch
 
 _WINDOW = 512
 _SESSIONS = """
-SELECT s.number, s.session, t.tenant, s.created, s.touched, s.last
+SELECT s.number, s.session, t.tenant, s.created, s.touched, s.last, {own}
 FROM sessions AS s JOIN tenants AS t ON t.number = s.tenant WHERE s.number BETWEEN ? AND ?
 """
+_OWN_SINCE = 3
+"""The layout since which a session says whether a person made it."""
+_OWN, _OWN_BEFORE = "s.kept", "t.tenant = 'local'"
 _EVENTS = """
 SELECT session, seq, id, parent, at, type, version, data
 FROM events WHERE position BETWEEN ? AND ? ORDER BY position
 """
-_MEMORIES = "SELECT session, turn, memo FROM memories WHERE number BETWEEN ? AND ? ORDER BY number"
+_ENTRIES = "SELECT session, turn, memo FROM memories WHERE number BETWEEN ? AND ? ORDER BY number"
 
 _ENDED = """
 SELECT EXISTS (
@@ -47,35 +50,35 @@ SELECT EXISTS (
 """
 
 
-class Loss(Struct, frozen=True, kw_only=True):
-    """A session that could not be copied whole."""
+class SessionLoss(Struct, frozen=True, kw_only=True):
+    """A session of which some events could not be copied."""
 
     session: str
     kept: int
     lost: int
 
 
-class Salvage(Struct, frozen=True, kw_only=True):
-    """What was copied, and what was not."""
+class SalvageReport(Struct, frozen=True, kw_only=True):
+    """How much was copied, and what was not."""
 
     sessions: int = 0
     events: int = 0
-    memories: int = 0
-    losses: tuple[Loss, ...] = ()
-    nameless: int = 0  # events that can be read, of sessions that can not
+    index: int = 0
+    losses: tuple[SessionLoss, ...] = ()
+    nameless: int = 0  # events that can be read, of sessions that cannot
 
 
-async def salvage(path: str | Path, into: str | Path) -> Salvage:
+async def salvage(path: str | Path, into: str | Path) -> SalvageReport:
     """Copy what is readable to a new file. Nothing else may use the damaged one meanwhile."""
     return await asyncio.to_thread(_salvage, Path(path), Path(into))
 
 
-def _salvage(path: Path, into: Path) -> Salvage:
+def _salvage(path: Path, into: Path) -> SalvageReport:
     if not path.is_file():
         raise Unavailable(f"{path} is not there, so there is nothing to salvage")
     if into.exists():
         raise StoreError(f"{into} exists already; choose a name that does not")
-    new = File(into, timeout=5.0, synchronous="normal")
+    new = DatabaseFile(into, timeout=5.0, synchronous="normal")
     with tempfile.TemporaryDirectory(dir=new.path.parent, prefix=".salvage-") as directory:
         copy = Path(directory) / "damaged.db"
         shutil.copyfile(path, copy)
@@ -106,11 +109,11 @@ def _open(old: sqlite3.Connection, path: Path) -> None:
         ) from error
 
 
-class _Shelf:
-    """A session on its way from one file to the other."""
+class _SessionCopy:
+    """A session that is being copied."""
 
     def __init__(self, row: tuple[Any, ...]) -> None:
-        _, self.session, self.tenant, self.created, self.touched, self.last = row
+        _, self.session, self.tenant, self.created, self.touched, self.last, self.own = row
         self.kept = 0
         self.broken = False
 
@@ -118,27 +121,29 @@ class _Shelf:
 class _Salvager:
     def __init__(self, old: sqlite3.Connection, new: sqlite3.Connection) -> None:
         self._old, self._new = old, new
-        self._shelves: dict[int, _Shelf] = {}
-        self._nameless = self._events = self._memories = 0
+        self._sessions: dict[int, _SessionCopy] = {}
+        self._nameless = self._events = self._entries = 0
 
-    def run(self) -> Salvage:
-        """Sessions, then their events, then the memories of what was kept."""
-        for found in self._windows(_SESSIONS, self._top("sessions", "number")):
-            self._shelves |= {row[0]: _Shelf(row) for row in found}
+    def run(self) -> SalvageReport:
+        """Copy sessions, then their events, then the index entries of what was copied."""
+        (layout,) = self._old.execute("PRAGMA user_version").fetchone()
+        sessions = _SESSIONS.replace("{own}", _OWN if layout >= _OWN_SINCE else _OWN_BEFORE)
+        for found in self._windows(sessions, self._top("sessions", "number")):
+            self._sessions |= {row[0]: _SessionCopy(row) for row in found}
         for found in self._windows(_EVENTS, self._top("events", "position")):
             self._copy(self._drafts(found))
-        for found in self._windows(_MEMORIES, self._top("memories", "number")):
+        for found in self._windows(_ENTRIES, self._top("memories", "number")):
             self._copy(self._filed(found))
-        shelves = self._shelves.values()
-        times = [(s.created, s.touched, s.session) for s in shelves]
+        copies = self._sessions.values()
+        times = [(s.created, s.touched, s.session) for s in copies]
         self._new.executemany("UPDATE sessions SET created=?, touched=? WHERE session=?", times)
-        return Salvage(
-            sessions=sum(shelf.kept > 0 for shelf in shelves),
+        return SalvageReport(
+            sessions=sum(copy.kept > 0 for copy in copies),
             events=self._events,
-            memories=self._memories,
+            index=self._entries,
             losses=tuple(
-                Loss(session=s.session, kept=s.kept, lost=s.last + 1 - s.kept)
-                for s in shelves
+                SessionLoss(session=s.session, kept=s.kept, lost=s.last + 1 - s.kept)
+                for s in copies
                 if s.kept <= s.last
             ),
             nameless=self._nameless,
@@ -147,10 +152,10 @@ class _Salvager:
     # -- reading around the damage -----------------------------------------------------------
 
     def _top(self, table: str, key: str) -> int:
-        """A number that no row of the table is above."""
+        """Return a number that no row of the table exceeds."""
         guesses = (
             ("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)),
-            (f"SELECT max({key}) FROM {table}", ()),  # noqa: S608 — our own names
+            (f"SELECT max({key}) FROM {table}", ()),  # noqa: S608 (constant names)
             ("PRAGMA page_count", ()),
         )
         for statement, values in guesses:
@@ -163,7 +168,7 @@ class _Salvager:
         return 0
 
     def _windows(self, statement: str, top: int) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows, a window at a time; one that fails is halved until the culprit is alone."""
+        """Yield the rows, a window at a time; a window that fails is halved down to the bad row."""
         for start in range(1, top + 1, _WINDOW):
             stack = [(start, min(start + _WINDOW - 1, top))]
             while stack:
@@ -182,51 +187,57 @@ class _Salvager:
     def _drafts(self, found: list[tuple[Any, ...]]) -> list[Batch]:
         drafts: dict[int, list[Draft]] = {}
         for number, seq, id, parent, at, type, version, data in found:
-            shelf = self._shelves.get(number)
-            if shelf is None:
+            copy = self._sessions.get(number)
+            if copy is None:
                 self._nameless += 1
-            elif shelf.broken or seq != shelf.kept or not _is_json(data):
-                shelf.broken = True
+            elif copy.broken or seq != copy.kept or not _is_json(data):
+                copy.broken = True
             else:
                 draft = Draft(
                     id=id, parent=parent, at=float(at), type=type, version=version, data=data
                 )
                 drafts.setdefault(number, []).append(draft)
-                shelf.kept += 1
-        return [self._batch(self._shelves[number], tuple(some)) for number, some in drafts.items()]
+                copy.kept += 1
+        return [self._batch(self._sessions[number], tuple(some)) for number, some in drafts.items()]
 
     def _batch(
-        self, shelf: _Shelf, drafts: tuple[Draft, ...] = (), memories: tuple[Memory, ...] = ()
+        self, copy: _SessionCopy, drafts: tuple[Draft, ...] = (), index: tuple[IndexEntry, ...] = ()
     ) -> Batch:
-        return Batch(session=shelf.session, tenant=shelf.tenant, drafts=drafts, memories=memories)
+        return Batch(
+            session=copy.session,
+            tenant=copy.tenant,
+            drafts=drafts,
+            index=index,
+            kept=bool(copy.own),
+        )
 
     def _filed(self, found: list[tuple[Any, ...]]) -> list[Batch]:
         batches: list[Batch] = []
         for number, turn, memo in found:
-            shelf = self._shelves.get(number)
-            if shelf is None or not shelf.kept or not self._complete(shelf, turn):
+            copy = self._sessions.get(number)
+            if copy is None or not copy.kept or not self._complete(copy, turn):
                 continue
             try:
-                memory = rows.memos.decode(memo)
+                entry = rows.entry_decoder.decode(memo)
             except msgspec.MsgspecError:
                 continue
-            batches.append(self._batch(shelf, memories=(memory,)))
+            batches.append(self._batch(copy, index=(entry,)))
         return batches
 
-    def _complete(self, shelf: _Shelf, turn: str) -> bool:
-        """Whether the turn is in the part of its session that was kept."""
-        if shelf.kept > shelf.last:
+    def _complete(self, copy: _SessionCopy, turn: str) -> bool:
+        """Whether the turn is in the part of its session that was copied."""
+        if copy.kept > copy.last:
             return True
-        (found,) = self._new.execute(_ENDED, (shelf.session, turn)).fetchone()
+        (found,) = self._new.execute(_ENDED, (copy.session, turn)).fetchone()
         return bool(found)
 
     def _copy(self, batches: list[Batch]) -> None:
         if batches:
             self._new.execute("BEGIN IMMEDIATE")
-            rows.write(self._new, [sheet(batch) for batch in batches], time.time())
+            rows.write(self._new, [insert_batch(batch) for batch in batches], time.time())
             self._new.execute("COMMIT")
             self._events += sum(len(batch.drafts) for batch in batches)
-            self._memories += sum(len(batch.memories) for batch in batches)
+            self._entries += sum(len(batch.index) for batch in batches)
 
 
 def _is_json(data: str) -> bool:
@@ -238,7 +249,7 @@ def _is_json(data: str) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """The command: the damaged file, and the new one."""
+    """Run the command: arguments are the damaged file and the new one."""
     if len(arguments) != 2:
         sys.stderr.write("usage: python -m thoughtline.stores.sqlite.salvage DAMAGED NEW\n")
         return 2
@@ -252,7 +263,7 @@ def main(arguments: list[str]) -> int:
     if done.nameless:
         sys.stdout.write(f"{done.nameless} events belong to sessions that cannot be read\n")
     sys.stdout.write(
-        f"copied {done.sessions} sessions, {done.events} events and {done.memories} memories "
+        f"copied {done.sessions} sessions, {done.events} events and {done.index} index entries "
         f"to {arguments[1]}\n"
     )
     return 0

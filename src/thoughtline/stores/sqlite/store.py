@@ -1,13 +1,13 @@
-"""The port's methods over one file. Which thread does what is decided here, SQL is elsewhere.
+"""The store port over one SQLite file: which thread does what. SQL is in the other modules.
 
 Durability. When `append` returns, its batch is committed to the file's write-ahead log:
 
 - it survives the death of the process (`kill -9`, a crash, an out-of-memory kill), always;
-- with `synchronous="full"` it also survives a power cut or a crash of the operating system, as far
-  as the disk tells the truth about flushing;
-- with `synchronous="normal"`, the default, a power cut may take the last moments before it: the
-  newest commits since the log was last flushed, from the end backwards, each batch whole. What
-  is left is a consistent file that ends a little earlier. It is never damaged by that.
+- with `synchronous="full"` it also survives a power cut or a crash of the operating system, if the
+  disk flushes when it says so;
+- with `synchronous="normal"`, the default, a power cut may take the newest commits since the log
+  was last flushed, from the end backwards, each batch as a whole. What remains is a consistent file
+  that ends a little earlier; it is never damaged by that.
 
 `close` writes what is queued and flushes the log into the file. See docs/reference/durability.md.
 """
@@ -19,42 +19,52 @@ from typing import TypeVar
 
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
-from thoughtline.events import Event
-from thoughtline.memories import Memory
-from thoughtline.stores import facts
+from thoughtline.log.events import Event
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores import rules
 from thoughtline.stores.base import (
-    ANY,
-    EVERYTHING,
+    ALL_ENTRIES,
+    ANY_SESSION,
     Batch,
-    Chapter,
-    Cursor,
-    Entry,
-    Filter,
-    Listing,
-    Query,
-    Stats,
-    Summary,
+    EntryFilter,
+    EventPage,
+    FiledEntry,
+    Progress,
+    SessionCursor,
+    SessionListing,
+    SessionQuery,
+    SessionSummary,
+    StoreStats,
+    ThoughtEntry,
+    TurnCountPage,
 )
-from thoughtline.stores.sqlite import forgetting, purging, queries, searching
-from thoughtline.stores.sqlite.feed import Ear, Feed
-from thoughtline.stores.sqlite.files import File
-from thoughtline.stores.sqlite.migrations import Absent
-from thoughtline.stores.sqlite.readers import Readers
-from thoughtline.stores.sqlite.sheets import sheet
+from thoughtline.stores.sqlite import entries as entry_queries
+from thoughtline.stores.sqlite import purge as purges
+from thoughtline.stores.sqlite import queries, session_index, summaries
+from thoughtline.stores.sqlite import search as searches
+from thoughtline.stores.sqlite import turn_counts as counts
+from thoughtline.stores.sqlite.file import DatabaseFile
+from thoughtline.stores.sqlite.inserts import insert_batch
+from thoughtline.stores.sqlite.migrations import NotMigrated
+from thoughtline.stores.sqlite.readers import ReaderPool
+from thoughtline.stores.sqlite.subscribers import Subscriber, Subscribers
+from thoughtline.stores.sqlite.upkeep import MAX_BEHIND, Upkeep
 from thoughtline.stores.sqlite.writer import Work, Writer
 
 T = TypeVar("T")
 
 
-def _nothing(_: object) -> None:
-    """For the sake of what comes with it: the file is opened, hits are written."""
+def _no_work(_: object) -> None:
+    """Do nothing: the writer opens the file and writes hits before it runs this."""
 
 
 class SqliteStore:
     """A store in one file, shared by all processes of one machine that open it.
 
-    Nothing is opened here: the first call does that, and when it fails, the next one tries again.
+    The first call opens the file; when that fails, the next call tries again.
     """
+
+    retention = 0.0
 
     def __init__(
         self,
@@ -64,98 +74,131 @@ class SqliteStore:
         synchronous: str = "normal",
         timeout: float = 5.0,  # seconds to wait for another process's lock
         readers: int = 2,
-        poll: float = 0.25,  # seconds after which a watcher looks for other processes' events
+        poll: float = 0.25,  # seconds after which `watch` looks for other processes' events
         touch_every: float = 60.0,  # seconds for which hits are collected, then written
     ) -> None:
         self._clock = clock or SystemClock()
         self._poll = poll
-        self._feed = Feed()
-        self._file = File(Path(path), timeout=timeout, synchronous=synchronous)
-        self._writer = Writer(self._file, self._clock, self._feed, touch_every=touch_every)
-        self._readers = Readers(self._file, readers)
+        self._subscribers = Subscribers()
+        self._file = DatabaseFile(Path(path), timeout=timeout, synchronous=synchronous)
+        self._writer = Writer(self._file, self._clock, self._subscribers, touch_every=touch_every)
+        self._readers = ReaderPool(self._file, readers)
+        self._upkeep = Upkeep(self._read, self._writer.run, self._clock)
 
     async def append(self, batch: Batch) -> list[Event]:
         try:
-            made = sheet(batch)
+            rows = insert_batch(batch)
         except Exception as error:
             raise self._file.explain(error) from error
-        return facts.number(batch, await self._writer.append(made))
+        return rules.number_events(batch, await self._writer.append(rows))
 
     async def _read(self, work: Work[T]) -> T:
         try:
             return await self._readers.run(work)
-        except Absent:
+        except NotMigrated:
             if self._readers.opened and self._file.inode() is None:
-                raise self._file.gone() from None  # a reader does not replace a file that is gone
-            await self._writer.run(_nothing)
+                raise self._file.gone() from None  # a reader does not create the file again
+            await self._writer.run(_no_work)
             return await self._readers.run(work)
 
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
         return await self._read(partial(queries.read, session=session, after=after, limit=limit))
 
-    async def find(self, tenant: str, names: Sequence[bytes]) -> Mapping[bytes, Sequence[Memory]]:
-        if not names:
+    async def find(
+        self, tenant: str, keys: Sequence[bytes]
+    ) -> Mapping[bytes, Sequence[IndexEntry]]:
+        if not keys:
             return {}
-        found = await self._read(partial(queries.find, tenant=tenant, names=names))
-        hit = {memory.session for memories in found.values() for memory in memories}
+        found = await self._read(partial(queries.find, tenant=tenant, keys=keys))
+        if self.retention:
+            found = await self._without_expired(found)
+        hit = {entry.session for filed in found.values() for entry in filed}
         if hit:
             self._writer.touch(hit, self._clock.wall())
         return found
 
+    async def _without_expired(
+        self, found: dict[bytes, list[IndexEntry]]
+    ) -> dict[bytes, list[IndexEntry]]:
+        """Leave out the entries of sessions that only the next sweep will delete.
+
+        A session is used at least as long as its turns: of most, nothing has to be looked up.
+        """
+        since = self._clock.wall() - self.retention
+        old = {entry.session for filed in found.values() for entry in filed if entry.at < since}
+        old -= self._writer.hits
+        if not old:
+            return found
+        gone = await self._read(partial(queries.expired, sessions=sorted(old), since=since))
+        left = {key: [e for e in filed if e.session not in gone] for key, filed in found.items()}
+        return {key: filed for key, filed in left.items() if filed}
+
+    def changes(self) -> tuple[int, bool]:
+        return self._writer.changes()
+
+    async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
+        if not turns:
+            return {}
+        return await self._read(partial(queries.continued, tenant=tenant, turns=turns))
+
     async def watch(
         self, session: str | None = None, *, after: int = -1, tenant: str | None = None
     ) -> AsyncIterator[Event]:
-        if self._feed.closed:
+        if self._subscribers.closed:
             raise Unavailable("this store is closed; open it again")
-        with self._feed.listen(session) as ear:
+        with self._subscribers.subscribe(session) as subscriber:
             if session is None:
-                after = await self._now(ear)
-            while not self._feed.closed:
+                after = await self._first_position(subscriber)
+            while not self._subscribers.closed:
                 page = await self._page(session, after)
                 for row in page:
                     after = row.position if session is None else row.event.seq
                     if tenant in {None, row.tenant}:
                         yield row.event
                 if len(page) < queries.PAGE:
-                    await ear.wait(self._poll)
+                    await subscriber.wait(self._poll)
 
-    async def _now(self, ear: Ear) -> int:
-        """The position after which events are new to somebody who just came."""
+    async def _first_position(self, subscriber: Subscriber) -> int:
+        """Return the position after which events are new to a subscriber that just came."""
         try:
             position = await self._read(queries.position)
         except Unavailable:
-            if self._feed.closed:  # meanwhile: then there is nothing to come
+            if self._subscribers.closed:  # closed meanwhile: no events will come
                 return 0
             raise
-        return position if ear.first is None else min(position, ear.first - 1)
+        return position if subscriber.first is None else min(position, subscriber.first - 1)
 
-    async def _page(self, session: str | None, after: int) -> list[queries.Row]:
+    async def _page(self, session: str | None, after: int) -> list[queries.EventRow]:
         try:
             if session is None:
                 return await self._read(partial(queries.of_all, after=after))
             return await self._read(
                 partial(queries.of_session, session=session, after=after, limit=queries.PAGE)
             )
-        except Unavailable:  # a live feed outlasts a moment without the file
+        except Unavailable:  # a live feed outlasts a short time without the file
             return []
 
     async def sessions(
         self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
-    ) -> list[Summary]:
+    ) -> list[SessionSummary]:
         await self._write_hits()
         return await self._read(
             partial(queries.sessions, tenant=tenant, limit=limit, before=before)
         )
 
     async def search(
-        self, which: Query = ANY, *, limit: int = 50, after: Cursor | None = None
-    ) -> Listing:
+        self,
+        query: SessionQuery = ANY_SESSION,
+        *,
+        limit: int = 50,
+        after: SessionCursor | None = None,
+    ) -> SessionListing:
         await self._write_hits()
-        return await self._read(partial(searching.search, which=which, limit=limit, after=after))
+        return await self._read(partial(searches.search, query=query, limit=limit, after=after))
 
     async def history(
         self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
-    ) -> Chapter:
+    ) -> EventPage:
         return await self._read(
             partial(queries.history, types=types, since=since, after=after, limit=limit)
         )
@@ -163,8 +206,8 @@ class SqliteStore:
     async def _write_hits(self) -> None:
         if self._writer.touched:
             try:
-                await self._writer.run(_nothing)
-            except Unavailable:  # a listing that is a minute late is better than none
+                await self._writer.run(_no_work)
+            except Unavailable:  # a listing with hits of a minute ago is better than none
                 return
 
     async def purge(
@@ -173,39 +216,29 @@ class SqliteStore:
         session: str | None = None,
         tenant: str | None = None,
         untouched_since: float | None = None,
+        progress: Progress | None = None,
     ) -> int:
         if session is None and tenant is None and untouched_since is None:
             return 0
-        which = purging.Which(session=session, tenant=tenant, untouched_since=untouched_since)
-        left = await self._read(partial(purging.listed, which=which))
-        count = 0
-        while left:  # again, until nothing changes: an origin can go once its forks are gone
-            removed: set[int] = set()
-            for start in range(0, len(left), purging.CHUNK):
-                chunk = left[start : start + purging.CHUNK]
-                removed |= await self._writer.run(
-                    partial(purging.remove, numbers=chunk, which=which)
-                )
-            if not removed:
-                break
-            count += len(removed)
-            left = [number for number in left if number not in removed]
-        return count
+        conditions = purges.PurgeFilter(
+            session=session, tenant=tenant, untouched_since=untouched_since
+        )
+        return await self._upkeep.purge(conditions, progress)
 
     async def entries(
         self,
-        which: Filter = EVERYTHING,
+        entry_filter: EntryFilter = ALL_ENTRIES,
         *,
         limit: int = 50,
         after: tuple[int, int] | None = None,
         offset: int = 0,
         thoughts: bool = False,
-    ) -> list[Entry]:
+    ) -> list[ThoughtEntry]:
         await self._write_hits()
         return await self._read(
             partial(
-                forgetting.listed,
-                which=which,
+                entry_queries.list_entries,
+                entry_filter=entry_filter,
                 limit=limit,
                 after=after,
                 offset=offset,
@@ -213,19 +246,54 @@ class SqliteStore:
             )
         )
 
-    async def forget(self, which: Filter) -> int:
-        await self._writer.run(_nothing)  # what was handed over before is written, and can be seen
-        numbers = await self._read(partial(forgetting.matched, which=which))
-        count = 0
-        for start in range(0, len(numbers), forgetting.CHUNK):
-            chunk = numbers[start : start + forgetting.CHUNK]
-            count += await self._writer.run(partial(forgetting.forget, numbers=chunk, which=which))
+    async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        await self._writer.run(_no_work)  # what was queued before is written, and can be read
+        return await self._upkeep.forget(entry_filter, progress)
+
+    async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        await self._writer.run(_no_work)
+        return await self._upkeep.erase(entry_filter, progress)
+
+    async def count_calls(self, call: str) -> Mapping[str, int]:
+        return await self._read(partial(entry_queries.count_calls, call=call))
+
+    async def index(self, session: str) -> list[FiledEntry]:
+        return await self._read(partial(session_index.read_entries, session=session))
+
+    async def reindex(
+        self, session: str, entries: Sequence[IndexEntry], *, remove: Collection[str] = ()
+    ) -> None:
+        batch = Batch(session=session, tenant="", drafts=(), index=tuple(entries))
+        rows = insert_batch(batch).entries
+        for start in range(0, max(len(rows), 1), session_index.CHUNK):
+            chunk = rows[start : start + session_index.CHUNK]
+            stale = () if start else tuple(remove)
+            await self._writer.run(
+                partial(session_index.replace_entries, session=session, rows=chunk, remove=stale)
+            )
+
+    async def prune_index(self, *, dry_run: bool = False) -> int:
+        count = await self._read(session_index.count_orphans)
+        while count and not dry_run and await self._writer.run(session_index.delete_orphans):
+            pass
         return count
 
-    async def stats(self, *, tenant: str | None = None) -> Stats:
-        return await self._read(partial(queries.stats, tenant=tenant))
+    async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
+        if await self._read(summaries.behind) > MAX_BEHIND:
+            self._upkeep.summarise_soon()
+        return await self._read(partial(queries.stats, tenant=tenant, sessions=sessions))
+
+    async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
+        page = await self._read(partial(counts.turn_counts, seconds=seconds, since=since))
+        if not page.complete:
+            self._upkeep.summarise_soon()
+        return page
+
+    async def summarise(self) -> None:
+        await self._upkeep.summarise()
 
     async def close(self) -> None:
-        self._feed.close()
+        self._subscribers.close()
+        await self._upkeep.close()
         await self._writer.close()
         await self._readers.close()

@@ -1,14 +1,16 @@
-"""The one thread that writes, many batches to a commit.
+"""The thread that writes, many batches to a commit.
 
-Callers of any event loop put batches (or functions that want the connection) into a queue, and the
-bell is rung when their loop is through with what it had to do: the thread could not run before, and
-what a loop does at once becomes one group. The thread takes what has gathered, writes it in one
-immediate transaction, commits, sees that the file it wrote to is still the one at the path, and
-only then answers. When something in a group fails, the group is written once more with every batch
-in a savepoint of its own, so that only the culprit fails. Whatever happens, the thread goes on: the
-next job opens the file again if need be.
+Callers of any event loop put batches (or functions that want the connection) into a queue. The
+thread is woken when their loop has run its ready callbacks, so that what a loop does at once is one
+group. It writes what has gathered in one immediate transaction, commits, checks that the file at
+the path is still the one it wrote to, and only then answers. When something in a group fails, the
+group is written once more with every batch in a savepoint of its own, so that only the culprit
+fails. The thread survives every error: the next job opens the file again if necessary.
 
-Hits are not written as they come: they are collected and written together, now and then.
+Hits are not written as they come: they are collected and written together, every `touch_every`.
+
+The writer also knows whether another process has written (`changes`): SQLite's `data_version` of
+its connection changes by the commits of others and not by its own, and all of ours are its own.
 """
 
 import asyncio
@@ -25,17 +27,17 @@ from msgspec import Struct
 
 from thoughtline.clock import Clock
 from thoughtline.errors import StoreError, Unavailable
-from thoughtline.stores.sqlite import bulk, rows
-from thoughtline.stores.sqlite.feed import Feed
-from thoughtline.stores.sqlite.files import File, circumstances, code
-from thoughtline.stores.sqlite.sheets import Sheet
+from thoughtline.stores.sqlite import rows, statements
+from thoughtline.stores.sqlite.file import DatabaseFile, code, is_file_trouble
+from thoughtline.stores.sqlite.inserts import InsertBatch
+from thoughtline.stores.sqlite.subscribers import Subscribers
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-GROUP = 256
-EVENTS = 4096
-"""Batches and events after which a transaction takes no more: the first must not wait long."""
+MAX_BATCHES = 256
+MAX_EVENTS = 4096
+"""Most batches and events of one transaction, so that the first one does not wait long."""
 
 _TOUCH = """
 UPDATE sessions SET touched = max(touched, hits.column2)
@@ -44,54 +46,63 @@ FROM (VALUES {slots}) AS hits WHERE sessions.session = hits.column1
 
 
 class _Job(Struct):
-    """A sheet or a function, who waits for it, and what came of it."""
+    """A batch or a function, the future of the caller, and the result."""
 
-    work: Sheet | Work[Any]
+    work: InsertBatch | Work[Any]
     future: asyncio.Future[Any]
-    outcome: object = None
+    result: object = None
 
 
-def _settle(jobs: Sequence[_Job]) -> None:
-    """Hand over the outcomes; in the loop of those who wait."""
+def _set_results(jobs: Sequence[_Job]) -> None:
+    """Set the results of the futures; runs in their loop."""
     for job in jobs:
-        if job.future.done():  # cancelled: what was asked for has happened all the same
+        if job.future.done():  # cancelled: the work is done all the same
             continue
-        if isinstance(job.outcome, Exception):
-            job.future.set_exception(job.outcome)
+        if isinstance(job.result, Exception):
+            job.future.set_exception(job.result)
         else:
-            job.future.set_result(job.outcome)
+            job.future.set_result(job.result)
 
 
 class Writer:
-    """The thread, its queue and its connection."""
+    """The writer's thread, its queue and its connection."""
 
-    def __init__(self, file: File, clock: Clock, feed: Feed, *, touch_every: float) -> None:
+    def __init__(
+        self, file: DatabaseFile, clock: Clock, subscribers: Subscribers, *, touch_every: float
+    ) -> None:
         self._file = file
         self._clock = clock
-        self._feed = feed
+        self._subscribers = subscribers
         self._touch_every = int(touch_every * 1e9)
         self._jobs: deque[_Job] = deque()
-        self._bell: SimpleQueue[None] = SimpleQueue()  # there are jobs, or hits, or it is closing
-        self._ringing: set[asyncio.AbstractEventLoop] = set()  # those that are about to
+        self._wake: SimpleQueue[None] = SimpleQueue()  # there are jobs or hits, or it is closing
+        self._waking: set[asyncio.AbstractEventLoop] = (
+            set()
+        )  # loops that are about to wake the thread
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = False
         self._hits: dict[str, float] = {}
-        self._due = 0  # monotonic time at which the hits are to be written
+        self._hits_due = 0  # monotonic time at which the hits are to be written
         self._db: sqlite3.Connection | None = None
         self._inode: tuple[int, int] | None = None
+        self._in_use = threading.Lock()  # the connection is used, by the thread or by `changes`
+        self._exclusive = False  # the thread holds the file's write lock: nobody else commits
+        self._failed_db: sqlite3.Connection | None = None  # still sees what others write
+        self._data_version = 0  # SQLite's, of the connection
+        self._changes = 0
 
     # -- for event loops ---------------------------------------------------------------------
 
-    def append(self, sheet: Sheet) -> "asyncio.Future[int]":
-        """Write a batch, together with others; gives the seq before its first event."""
-        return self._submit(sheet)
+    def append(self, batch: InsertBatch) -> "asyncio.Future[int]":
+        """Write a batch, together with others; returns the seq before its first event."""
+        return self._submit(batch)
 
     def run(self, work: Work[T]) -> "asyncio.Future[T]":
-        """Run a function in a transaction of its own; hits are written before."""
+        """Run a function in a transaction of its own; collected hits are written before."""
         return self._submit(work)
 
-    def _submit(self, work: Sheet | Work[Any]) -> "asyncio.Future[Any]":
+    def _submit(self, work: InsertBatch | Work[Any]) -> "asyncio.Future[Any]":
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._lock:
@@ -99,16 +110,16 @@ class Writer:
                 raise Unavailable("this store is closed; open it again")
             self._start()
             self._jobs.append(_Job(work, future))
-            if loop not in self._ringing:
-                self._ringing.add(loop)
-                loop.call_soon(self._ring, loop)
+            if loop not in self._waking:
+                self._waking.add(loop)
+                loop.call_soon(self._wake_thread, loop)
         return future
 
-    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _wake_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
-            self._ringing.discard(loop)
-        if self._bell.empty():  # else it is about to wake, and takes all there is
-            self._bell.put(None)
+            self._waking.discard(loop)
+        if self._wake.empty():  # else the thread is being woken and takes all jobs
+            self._wake.put(None)
 
     def _start(self) -> None:
         if self._thread is None:
@@ -118,19 +129,54 @@ class Writer:
             self._thread.start()
 
     def touch(self, sessions: Iterable[str], at: float) -> None:
-        """Remember that these sessions were hit."""
+        """Note that these sessions were hit."""
         with self._lock:
             waiting = bool(self._hits)
             self._hits.update(dict.fromkeys(sessions, at))
             if self._hits and not waiting and not self._closing:
-                self._due = self._clock.mono() + self._touch_every
+                self._hits_due = self._clock.mono() + self._touch_every
                 self._start()
-                self._bell.put(None)
+                self._wake.put(None)
+
+    @property
+    def hits(self) -> frozenset[str]:
+        """Sessions that were hit, and whose hits are not written yet."""
+        with self._lock:
+            return frozenset(self._hits)
 
     @property
     def touched(self) -> bool:
         """Whether there are hits that are not written yet."""
         return bool(self._hits)
+
+    def changes(self) -> tuple[int, bool]:
+        """Return a number that rises when another process has written, and whether it is certain.
+
+        It is not while the file was never open, and while a transaction of ours begins or ends.
+        """
+        if self._exclusive:
+            return self._changes, True
+        if not self._in_use.acquire(blocking=False):
+            return self._changes, False
+        try:
+            certain = self._count_change()
+        finally:
+            self._in_use.release()
+        return self._changes, certain
+
+    def _count_change(self) -> bool:
+        """Count a change that others made; returns whether that can be told."""
+        db = self._db or self._failed_db
+        if db is None:
+            return False
+        try:
+            (version,) = db.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error:
+            return False
+        if version != self._data_version:
+            self._data_version = version
+            self._changes += 1
+        return True
 
     async def close(self) -> None:
         """Write what is queued, and end the thread."""
@@ -138,7 +184,7 @@ class Writer:
             self._closing = True
             thread = self._thread
             if thread:
-                self._bell.put(None)
+                self._wake.put(None)
         if thread:
             await asyncio.to_thread(thread.join)
 
@@ -150,84 +196,88 @@ class Writer:
             for group in _groups(jobs):
                 self._serve(group)
             done = self._closing and not self._jobs
-            if done or self._clock.mono() >= self._due:
+            if done or self._clock.mono() >= self._hits_due:
                 self._write_hits()
             if done:
                 break
-        self._drop()
+        with self._in_use:
+            self._disconnect()
+            self._close_failed()
 
     def _take(self) -> list[_Job]:
-        """Wait for work (or until hits are due), then take what has gathered."""
+        """Wait for jobs (or until hits are due), then take those that are queued."""
         if not self._jobs:
-            timeout = max(self._due - self._clock.mono(), 0) / 1e9 if self._hits else None
+            timeout = max(self._hits_due - self._clock.mono(), 0) / 1e9 if self._hits else None
             with suppress(Empty):
-                self._bell.get(timeout=timeout)
+                self._wake.get(timeout=timeout)
         jobs: list[_Job] = []
         events = 0
-        while self._jobs and len(jobs) < GROUP and events < EVENTS:
+        while self._jobs and len(jobs) < MAX_BATCHES and events < MAX_EVENTS:
             job = self._jobs.popleft()
             jobs.append(job)
-            events += len(job.work.batch.drafts) if isinstance(job.work, Sheet) else 0
+            events += len(job.work.batch.drafts) if isinstance(job.work, InsertBatch) else 0
         return jobs
 
     def _serve(self, jobs: Sequence[_Job]) -> None:
-        """Do the jobs and answer them, whatever comes."""
+        """Do the jobs and set their results, or the error."""
         try:
-            if len(jobs) == 1 and not isinstance(jobs[0].work, Sheet):
+            if len(jobs) == 1 and not isinstance(jobs[0].work, InsertBatch):
                 self._write_hits()
-                jobs[0].outcome = self._transact(jobs[0].work)
+                jobs[0].result = self._transact(jobs[0].work)
             else:
                 self._append(jobs)
         except Exception as error:  # noqa: BLE001 — the thread must outlive every error
             failure = self._file.explain(error)
             for job in jobs:
-                job.outcome = failure
+                job.result = failure
         waiting: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
         for job in jobs:
             waiting.setdefault(job.future.get_loop(), []).append(job)
-        for loop, those in waiting.items():
-            with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
-                loop.call_soon_threadsafe(_settle, those)
+        for loop, done in waiting.items():
+            with suppress(RuntimeError):  # that loop is closed: nobody waits
+                loop.call_soon_threadsafe(_set_results, done)
 
     def _append(self, jobs: Sequence[_Job]) -> None:
-        sheets = [job.work for job in jobs if isinstance(job.work, Sheet)]
+        batches = [job.work for job in jobs if isinstance(job.work, InsertBatch)]
         now = self._clock.wall()
         try:
-            written = self._transact(lambda db: self._write(db, sheets, now))
-            outcomes: list[object] = list(written.answers)
+            written = self._transact(lambda db: self._write(db, batches, now))
+            results: list[object] = list(written.results)
             sessions = written.sessions
         except Exception as error:
-            if len(sheets) == 1 or circumstances(error):
+            if len(batches) == 1 or is_file_trouble(error):
                 raise
-            outcomes, sessions = self._transact(lambda db: self._one_by_one(db, sheets, now))
-        for job, outcome in zip(jobs, outcomes, strict=True):
-            job.outcome = outcome
-        self._feed.ring(sessions)
+            results, sessions = self._transact(lambda db: self._one_by_one(db, batches, now))
+        for job, result in zip(jobs, results, strict=True):
+            job.result = result
+        self._subscribers.notify(sessions)
 
-    def _write(self, db: sqlite3.Connection, sheets: Sequence[Sheet], now: float) -> rows.Written:
-        written = rows.write(db, sheets, now)
+    def _write(
+        self, db: sqlite3.Connection, batches: Sequence[InsertBatch], now: float
+    ) -> rows.WriteResult:
+        written = rows.write(db, batches, now)
         if written.first is not None:
-            self._feed.announce(written.first)
+            self._subscribers.announce(written.first)
         return written
 
     def _one_by_one(
-        self, db: sqlite3.Connection, sheets: Sequence[Sheet], now: float
+        self, db: sqlite3.Connection, batches: Sequence[InsertBatch], now: float
     ) -> tuple[list[object], frozenset[str]]:
-        outcomes: list[object] = []
+        results: list[object] = []
         sessions: frozenset[str] = frozenset()
-        for sheet in sheets:
+        for batch in batches:
             db.execute("SAVEPOINT batch")
             try:
-                written = self._write(db, [sheet], now)
-                outcomes += written.answers
+                written = self._write(db, [batch], now)
+                results += written.results
                 sessions |= written.sessions
             except Exception as error:
-                if circumstances(error):
+                if is_file_trouble(error):
                     raise
                 db.execute("ROLLBACK TO batch")
-                outcomes.append(self._file.explain(error))
+                results.append(self._file.explain(error))
             db.execute("RELEASE batch")
-        return outcomes, sessions
+        return results, sessions
 
     def _write_hits(self) -> None:
         with self._lock:
@@ -236,57 +286,74 @@ class Writer:
             return
         try:
             values = list(chain.from_iterable(hits.items()))
-            self._transact(lambda db: bulk.execute(db, _TOUCH, "(?, ?)", values))
+            self._transact(lambda db: statements.execute(db, _TOUCH, "(?, ?)", values))
         except (sqlite3.Error, StoreError):
             with self._lock:
                 self._hits = hits | self._hits
-                self._due = self._clock.mono() + self._touch_every
+                self._hits_due = self._clock.mono() + self._touch_every
 
     # -- the connection ----------------------------------------------------------------------
 
     def _transact(self, work: Work[T]) -> T:
-        """Run the work in one immediate transaction; returns when it is committed for good."""
-        db = self._connection()
-        try:
-            db.execute("BEGIN IMMEDIATE")
-            result = work(db)
-            db.execute("COMMIT")
-        except BaseException as error:
-            with suppress(sqlite3.Error):
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-            if circumstances(error) and code(error) != sqlite3.SQLITE_BUSY:
-                self._drop()  # whatever it was, a new connection will not remember it
-            raise
-        self._same_file()
+        """Run the work in one immediate transaction; returns when it is committed."""
+        with self._in_use:
+            db = self._connection()
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                self._count_change()
+                self._exclusive = True
+                result = work(db)
+                self._exclusive = False  # before the lock is released
+                db.execute("COMMIT")
+            except BaseException as error:
+                self._exclusive = False
+                with suppress(sqlite3.Error):
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                if is_file_trouble(error) and code(error) != sqlite3.SQLITE_BUSY:
+                    self._disconnect()
+                raise
+            self._check_same_file()
         return result
 
     def _connection(self) -> sqlite3.Connection:
         if self._db is not None:
-            self._same_file()
+            self._check_same_file()
             return self._db
-        self._db = self._file.for_writing()
-        self._inode = self._file.inode()
-        return self._db
+        existed = self._file.inode()
+        db = self._file.for_writing()
+        (version,) = db.execute("PRAGMA data_version").fetchone()
+        replaced = existed not in {None, self._inode}
+        if self._inode is not None and (replaced or not self._count_change()):
+            self._changes += 1  # others may have written while it was not open
+        self._close_failed()
+        self._db, self._data_version, self._inode = db, version, self._file.inode()
+        return db
 
-    def _same_file(self) -> None:
-        """SQLite goes on writing to a file that was removed; nobody would find that again."""
+    def _check_same_file(self) -> None:
+        """Raise when the file was removed or replaced: SQLite would still write to the old one."""
         if self._file.inode() != self._inode:
-            self._drop()
+            self._disconnect()
             raise self._file.gone()
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
+        """Give the connection up: the next job opens a new one."""
         if self._db is not None:
+            self._close_failed()
+            self._failed_db, self._db = self._db, None
+
+    def _close_failed(self) -> None:
+        if self._failed_db is not None:
             with suppress(sqlite3.Error):
-                self._db.close()
-        self._db = None
+                self._failed_db.close()
+        self._failed_db = None
 
 
 def _groups(jobs: Iterable[_Job]) -> Iterator[list[_Job]]:
-    """Neighbouring batches together, each function alone; the order stays."""
+    """Group neighbouring batches, each function alone, in order."""
     group: list[_Job] = []
     for job in jobs:
-        if isinstance(job.work, Sheet):
+        if isinstance(job.work, InsertBatch):
             group.append(job)
             continue
         if group:

@@ -10,9 +10,9 @@ the rest of Thoughtline, so that it can be its judge.
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
+from thoughtline.errors import did_you_mean
 from thoughtline.testing.sims import chat, gemini, messages, responses
 from thoughtline.testing.sims.base import Factory, Script, Simulator
 
@@ -46,7 +46,6 @@ def simulator(
     """
     factory = PROVIDERS.get(name)
     if factory is None:
-        near = difflib.get_close_matches(name, PROVIDERS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(PROVIDERS)}"
-        raise ValueError(f"no simulated provider is called {name!r}{hint}")
+        hint = did_you_mean(name, PROVIDERS, f"known: {', '.join(PROVIDERS)}")
+        raise ValueError(f"no simulated provider is called {name!r}; {hint}")
     return factory(script=script, serials=serials, seed=seed, account=account, **options)

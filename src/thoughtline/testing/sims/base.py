@@ -27,6 +27,7 @@ from thoughtline.testing.sims.records import Exchange, Record, Usage
 from thoughtline.testing.sims.script import default_script
 from thoughtline.testing.sims.seals import Style, seal, unseal
 from thoughtline.testing.sims.sockets import Lanes, Socket
+from thoughtline.testing.sims.tokens import token_account
 from thoughtline.testing.sims.values import (
     Piece,
     Reply,
@@ -106,6 +107,8 @@ class Simulator(ABC):
         serials: bool = True,
         seed: int = 0,
         account: str | None = None,
+        token_secret: bytes | None = None,
+        account_header: str = "",
         escaped: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -115,6 +118,10 @@ class Simulator(ABC):
         self.seed = seed
         self.account = account
         """The only credential accepted; None accepts any."""
+        self.token_secret = token_secret
+        """Only tokens that are signed with it are accepted, and their subject is the account."""
+        self.account_header = account_header
+        """A header that names the account, whatever the credential is."""
         self.escaped = escaped
         """Escape all JSON, and cut emoji in two halves when streaming."""
         self.clock = clock
@@ -177,8 +184,15 @@ class Simulator(ABC):
         """Start an exchange: give it a serial and find the account."""
         self._count += 1
         serial = f"{self.provider}-{self.seed}-{self._count:04d}"
-        self.now = Exchange(request=request, account=credential(request), serial=serial)
+        self.now = Exchange(request=request, account=self._account_of(request), serial=serial)
         return self.now
+
+    def _account_of(self, request: Request) -> str:
+        shown = credential(request)
+        if self.token_secret is not None:
+            shown = token_account(self.token_secret, shown)
+        named = request.headers.get(self.account_header, "") if self.account_header else ""
+        return (named or shown) if shown else ""
 
     def finish(self, exchange: Exchange, reply: Reply) -> Reply:
         """Put the headers on, and remember the exchange."""

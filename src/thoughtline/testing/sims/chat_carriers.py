@@ -80,8 +80,7 @@ class Carrier:
             elif isinstance(piece, Say):
                 yield from self.say(talk, piece.text)
         yield from self.closing(talk)
-        for at, call in enumerate(self.calls(talk)):
-            yield from self.use(talk, at, call)
+        yield from self.uses(talk)
 
     def order(self, pieces: tuple[Piece, ...]) -> list[Piece]:
         """The order in which the pieces are streamed."""
@@ -111,6 +110,11 @@ class Carrier:
     def say(self, talk: Talk, text: str) -> Iterator[Delta]:
         """The deltas of visible text."""
         return ({"content": part} for part in talk.cut(text))
+
+    def uses(self, talk: Talk) -> Iterator[Delta]:
+        """The deltas of all calls."""
+        for at, call in enumerate(self.calls(talk)):
+            yield from self.use(talk, at, call)
 
     def use(self, talk: Talk, at: int, call: dict[str, Any]) -> Iterator[Delta]:
         """The deltas of one call: its name first, then its arguments piece by piece."""
@@ -206,6 +210,11 @@ class Chunks(Carrier):
 
     def think(self, talk: Talk, index: int, text: str) -> Iterator[Delta]:
         return ({"content": [_chunk(part, thinking=True)]} for part in talk.cut(text))
+
+    def uses(self, talk: Talk) -> Iterator[Delta]:
+        # All of them at once, each whole: comet-ml/opik#7385, microsoft/semantic-kernel#6316.
+        if calls := self.calls(talk):
+            yield {"tool_calls": [{"index": at, **call} for at, call in enumerate(calls)]}
 
     def read(self, message: Message) -> tuple[Carried, ...]:
         content = message.get("content")

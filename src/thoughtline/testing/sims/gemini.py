@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from thoughtline.testing.sims.base import Exchange, Factory, Simulator, Usage
 from thoughtline.testing.sims.gemini_input import Call, Content, normal, read
 from thoughtline.testing.sims.gemini_output import Made, pieces, produce, whole
@@ -122,12 +124,13 @@ class GeminiSimulator(Simulator):
         return self._generate(exchange, model, method)
 
     def _generate(self, exchange: Exchange, model: Model, method: str) -> Reply:
-        call = read(exchange.request.body)
+        counts = method == "countTokens"
+        call = read(_counted(exchange.request.body) if counts else exchange.request.body)
         first = next((one for one in call.contents if one.role != "model"), None)
         self.enter(exchange, first.text if first else "", _echoes(self.row, call.contents))
         judge(Court(call, self.row, model, self._account(exchange), self._claims))
         canonical = _canonical(call)
-        if method == "countTokens":
+        if counts:
             return json_reply(200, {"totalTokens": len(canonical) // 4})
         usage = self.measure(exchange, canonical)
         made = produce(self, exchange, self.play(exchange, call.tools), told=call.told)
@@ -174,14 +177,15 @@ class GeminiSimulator(Simulator):
         if last:
             candidate["finishReason"] = "STOP"
         size = len(write(whole(made))) // 4
+        thoughts = 20 * sum(bool(one.signature) for one in made)
         return {
             "candidates": [candidate],
             "usageMetadata": {
                 "promptTokenCount": usage.prompt,
                 "cachedContentTokenCount": usage.cached,
                 "candidatesTokenCount": size,
-                "thoughtsTokenCount": 20 * sum(bool(one.signature) for one in made),
-                "totalTokenCount": usage.prompt + size,
+                "thoughtsTokenCount": thoughts,
+                "totalTokenCount": usage.prompt + size + thoughts,
             },
             "modelVersion": model.name,
             "responseId": self.mac("response", exchange.serial).hex()[:22],
@@ -223,6 +227,16 @@ def _echoes(row: Row, contents: Sequence[Content]) -> list[Echo]:
             turns[-1] += content.parts
         before = content.role
     return [_echo(row, parts) for parts in turns]
+
+
+def _counted(body: bytes) -> bytes:
+    """What is to be counted: contents, or a whole request (ai.google.dev/api/tokens)."""
+    try:
+        document = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return body
+    whole = document.get("generateContentRequest") if isinstance(document, dict) else None
+    return msgspec.json.encode(whole) if isinstance(whole, dict) else body
 
 
 def _echo(row: Row, parts: Sequence[dict[str, Any]]) -> Echo:

@@ -19,6 +19,7 @@ from thoughtline.testing.sims.values import Tool, decode
 
 _STRING, _BYTES, _BOOL, _INT = "TYPE_STRING", "TYPE_BYTES", "TYPE_BOOL", "TYPE_INT32"
 _ANY, _STRUCT = "any", "google.protobuf.Struct"
+_SCHEMAS = "Schema by name"
 
 # message → field → type; a list means repeated. What is not looked into is `any`.
 SCHEMA: dict[str, dict[str, str | list[str]]] = {
@@ -80,13 +81,42 @@ SCHEMA: dict[str, dict[str, str | list[str]]] = {
     "FunctionDeclaration": {
         "name": _STRING,
         "description": _STRING,
+        "parameters": "Schema",
         **dict.fromkeys(
             (
-                "parameters",
                 "parametersJsonSchema",
                 "response",
                 "responseJsonSchema",
                 "behavior",
+            ),
+            _ANY,
+        ),
+    },
+    "Schema": {
+        "items": "Schema",
+        "anyOf": ["Schema"],
+        "properties": _SCHEMAS,
+        "type": _STRING,
+        **dict.fromkeys(
+            (
+                "format",
+                "title",
+                "description",
+                "nullable",
+                "enum",
+                "required",
+                "propertyOrdering",
+                "default",
+                "example",
+                "pattern",
+                "minimum",
+                "maximum",
+                "minItems",
+                "maxItems",
+                "minLength",
+                "maxLength",
+                "minProperties",
+                "maxProperties",
             ),
             _ANY,
         ),
@@ -223,6 +253,11 @@ def _value(value: Any, kind: str | list[str], path: str) -> Any:
         return [_value(one, kind[0], f"{path}[{at}]") for at, one in enumerate(value)]
     if kind == _ANY:
         return value
+    if kind == _SCHEMAS:
+        if not isinstance(value, dict):
+            raise _wrong(value, _STRUCT, path)
+        entries = enumerate(value.items())
+        return {name: _value(one, "Schema", f"{path}[{at}].value") for at, (name, one) in entries}
     if kind in SCHEMA:
         if not isinstance(value, dict):
             raise _wrong(value, kind, path)

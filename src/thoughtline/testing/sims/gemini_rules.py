@@ -62,7 +62,7 @@ def _order(contents: Sequence[Content]) -> None:
         responses = len(content.of("functionResponse"))
         if responses and not calls:
             raise Problem(400, AFTER_CALL)
-        if calls and responses != calls:
+        if calls and responses != calls:  # also where they come in two contents: llumiverse#620
             raise Problem(400, COUNT)
         calls = len(content.of("functionCall")) if content.role == "model" else 0
         if calls and (before is None or before.role == "model"):

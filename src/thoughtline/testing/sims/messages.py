@@ -23,6 +23,7 @@ from thoughtline.testing.sims.messages_input import THOUGHTS, Block, Call, Messa
 from thoughtline.testing.sims.messages_output import Made, events, produce, slot_of, value_of
 from thoughtline.testing.sims.messages_rows import ROWS, Row
 from thoughtline.testing.sims.messages_rules import Court, Verdict, judge
+from thoughtline.testing.sims.messages_system import check_system
 from thoughtline.testing.sims.problems import Problem
 from thoughtline.testing.sims.spelling import plain, write
 from thoughtline.testing.sims.values import JSON_TYPE, Reply, json_reply, stream_reply
@@ -154,7 +155,9 @@ class MessagesSimulator(Simulator):
         first = next((one for one in call.messages if one.role == "user"), None)
         echoes = _echoes(self.row, call.messages)
         self.enter(exchange, "" if first is None else text_of(first), echoes)
-        return configure(call, self.row, exchange.request.headers.get("anthropic-beta", ""))
+        betas = exchange.request.headers.get("anthropic-beta", "")
+        check_system(call, self.row, betas)
+        return configure(call, self.row, betas)
 
     def _judge(self, exchange: Exchange, call: Call, config: Config) -> Verdict:
         court = Court(
@@ -184,6 +187,7 @@ class MessagesSimulator(Simulator):
         made: Sequence[Made],
     ) -> dict[str, Any]:
         usage = self.measure(exchange, self._canonical(call))
+        new, marked = usage.prompt - usage.cached, b'"cache_control"' in exchange.request.body
         calls = any(one.block["type"] == "tool_use" for one in made)
         content = [one.block for one in made]
         message: dict[str, Any] = {
@@ -196,9 +200,9 @@ class MessagesSimulator(Simulator):
             "content": content,
             "stop_reason": "tool_use" if calls else "end_turn",
             "stop_sequence": None,
-            "usage": {
-                "input_tokens": usage.prompt - usage.cached,
-                "cache_creation_input_tokens": 0,
+            "usage": {  # each token of the prompt is in one of the three
+                "input_tokens": 0 if marked else new,
+                "cache_creation_input_tokens": new if marked else 0,
                 "cache_read_input_tokens": usage.cached,
                 "output_tokens": len(write(content)) // 4,
             },

@@ -61,9 +61,10 @@ def configure(call: Call, row: Row, betas: str) -> Config:
     _forced(call, kind == "enabled" and row.anthropic)
     behaviour = _behaviour(thinking, kind, reported and row.binding == "prefix")
     display = thinking.get("display") or ("omitted" if model.binds else "summarized")
+    # DeepSeek's API has no `display` (api-docs.deepseek.com/guides/anthropic_api): it is ignored.
     return Config(
         on=kind != "disabled",
-        shown=display != "omitted",
+        shown=display != "omitted" or not row.anthropic,
         behaviour=behaviour,
         reported=reported,
     )

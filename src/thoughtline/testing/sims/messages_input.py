@@ -74,10 +74,15 @@ OTHERS = (
     "search_result",
     "server_tool_use",
     "tool_reference",
+    "tool_addition",
+    "tool_removal",
     "web_fetch_tool_result",
     "web_search_tool_result",
 )
 THOUGHTS = ("thinking", "redacted_thinking")
+BOTH_SAMPLINGS = (
+    "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+)
 _TOOL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
@@ -126,6 +131,8 @@ def read(raw: bytes, row: Row, *, counting: bool = False) -> Call:
             raise Problem(400, f"{name}: Field required")
     if body.get("max_tokens", 1) < 1:
         raise Problem(400, "max_tokens: Input should be greater than or equal to 1")
+    if row.anthropic and None not in (body.get("temperature"), body.get("top_p")):
+        raise Problem(400, BOTH_SAMPLINGS)
     messages = tuple(_message(one, at, row) for at, one in enumerate(body["messages"]))
     _system(body.get("system"))
     tools = _tools(body.get("tools") or [])
@@ -272,6 +279,8 @@ def _order(messages: Sequence[Message]) -> None:
     asked: list[str] = []
     ever: set[str] = set()
     for at, message in enumerate(messages):
+        if message.role == "system":
+            continue  # it has rules of its own
         if not message.blocks and (at < len(messages) - 1 or message.role == "user"):
             raise Problem(400, EMPTY.format(at=at))
         answered = _results(message, at, asked)

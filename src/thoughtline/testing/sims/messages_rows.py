@@ -40,7 +40,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     binding: Binding
     paths: tuple[str, ...] = ("/v1/messages",)
     anthropic: bool = True
-    """Its errors have Anthropic's shape, and it asks for Anthropic's headers."""
+    """Its errors have Anthropic's shape, it asks for Anthropic's headers, and knows all params."""
 
 
 def _older(name: str, family: str) -> Model:
@@ -127,6 +127,8 @@ ROWS: dict[str, Row] = {
 
 CONTROLS = "thinking-binding-controls-2026-08-01"
 """The beta that lets a request say what happens to a thought that does not fit."""
+EFFORT = ("mid-conversation-output-config-2026-07-01", "per-turn-control-2026-07-01")
+"""Betas that let a system message set the effort (can1357/oh-my-pi#14746; Claude Code 2.1.325)."""
 
 # anomalyco/opencode#3077, mastra-ai/mastra#7799.
 EXPECTED = (
@@ -193,6 +195,23 @@ TWICE = (
 EMPTY = (
     "messages.{at}: all messages must have non-empty content except for the optional final"
     " assistant message"
+)
+# anthropics/claude-code#60947 and #73821; platform.claude.com mid-conversation-system-messages.
+SYSTEM_UNKNOWN = "role 'system' is not supported on this model"
+_ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
+SYSTEM_FIRST = (
+    "messages.{at}: use the top-level 'system' parameter for the initial system prompt" + _ANYWHERE
+)
+SYSTEM_FOLLOW = (
+    "messages.{at}: role 'system' must follow a 'user' message or an 'assistant' message ending in"
+    " a server tool result" + _ANYWHERE
+)
+SYSTEM_PRECEDE = (
+    "messages.{at}: role 'system' must precede an 'assistant' message or end the array" + _ANYWHERE
+)
+SYSTEM_EMPTY = "messages.{at}: system content must contain at least one block"
+SYSTEM_BLOCKS = (
+    "messages.{at}: role 'system' supports text, tool_addition, and tool_removal blocks only"
 )
 # decolua/9router#2397.
 DEEPSEEK_MISSING = "The `content[].thinking` in the thinking mode must be passed back to the API."

@@ -51,6 +51,9 @@ from thoughtline.testing.sims.values import (
 if TYPE_CHECKING:
     from thoughtline.testing.sims.responses_ws import ResponsesSocket
 
+_NOT_COUNTED = ("store", "include", "stream", "background", "metadata", "service_tier")
+"""Parameters of a request that `/responses/input_tokens` does not know (openai-python's
+`InputTokenCountParams`)."""
 PHASES_HEADER = "x-sim-phases"
 """How many assistant messages came back with their `phase`, and how many without."""
 
@@ -240,6 +243,8 @@ class ResponsesSimulator(Simulator):
         root, _, name = path.rpartition("/")
         if root in self.row.paths and method == "POST" and name == "compact":
             return self._compact(exchange, body)
+        if root in self.row.paths and method == "POST" and name == "input_tokens":
+            return self._input_tokens(exchange, body)
         if root in self.row.paths and method == "GET":
             self.recall(exchange.request, name)
             return self._json(self.stored[name][2])
@@ -264,6 +269,16 @@ class ResponsesSimulator(Simulator):
             for at, event in enumerate(events)
         ]
         return stream_reply(chunks, headers=headers)
+
+    def _input_tokens(self, exchange: Exchange, body: bytes) -> Reply:
+        given = decode(body)
+        for name in _NOT_COUNTED:
+            if name in given:
+                raise Problem(400, f"Unknown parameter: '{name}'.", param=name)
+        create = read(body)
+        memory = self.recall(exchange.request, create.previous) if create.previous else ()
+        self.make(exchange, msgspec.structs.replace(create, generate=False), memory)
+        return self._json({"object": "response.input_tokens", "input_tokens": len(body) // 4})
 
     def _compact(self, exchange: Exchange, body: bytes) -> Reply:
         create = read(body)

@@ -1,0 +1,197 @@
+"""Generates the parts of the reference that come from the code: settings, commands, library.
+
+A page holds each part between two marks; `refresh` replaces what is between them and leaves the
+rest alone. `make docs` writes the pages, and a test fails when they drift.
+"""
+
+import re
+import runpy
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from thoughtline.cli import COMMANDS, main
+from thoughtline.dialects import DIALECTS
+from thoughtline.dialects.params import OutputFormat, RequestParams, ToolChoice, ToolSpec
+from thoughtline.gateway.settings.keys import ANY, KEYS, TITLES, Key, dotted
+from thoughtline.gateway.settings.sources import PREFIX, SHORT
+from thoughtline.gateway.settings.values import default
+from thoughtline.log.capabilities import Capabilities
+from thoughtline.providers.catalogue import PROVIDERS
+
+WIDTH = 90
+_PART = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_PLACEHOLDERS = {"headers": "HEADER", "endpoints": "DIALECT"}
+
+
+def refresh(text: str) -> str:
+    """A page with its generated parts brought up to date."""
+    return _PART.sub(lambda found: f"{found[1]}{PARTS[found[2]]()}\n{found[3]}", text)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _path(key: Key) -> str:
+    """A key's path with a readable placeholder for a name that the user chooses."""
+    return dotted(
+        _PLACEHOLDERS.get(before, "NAME") if name == ANY else name
+        for before, name in zip(("", *key.path), key.path, strict=False)
+    )
+
+
+def settings() -> str:
+    """A table for every table of the file."""
+    parts = []
+    for name, title in TITLES.items():
+        rows = [
+            (f"`{_path(key)}`", _kind(key), _default(key), key.about)
+            for key in KEYS
+            if key.path[0] == name
+        ]
+        table = _table(("key", "kind", "default", "meaning"), rows)
+        parts.append(f"### [{name}]\n\n{title}\n\n{table}\n")
+    return "\n" + "\n".join(parts)
+
+
+def _kind(key: Key) -> str:
+    """What a key takes, in a word or two."""
+    kind: str = key.kind
+    if key.kind == "bool":
+        kind = "true or false"
+    elif key.kind == "choice":
+        kind = f"{', '.join(key.choices[:-1])} or {key.choices[-1]}"
+    elif key.kind == "number" and key.bounds.le is not None:
+        kind = f"{key.bounds.ge} to {key.bounds.le}"
+    return f"{kind} or none" if key.optional else kind
+
+
+def _default(key: Key) -> str:
+    chosen = key.path[-1] == ANY or (ANY in key.path and key.path[-1] in ("key", "base_url"))
+    return "" if chosen else f"`{default(key)}`"
+
+
+def names() -> str:
+    """The short names of flags and variables."""
+    rows = [(f"`{PREFIX}{short.upper()}`", f"`{dotted(path)}`") for short, path in SHORT.items()]
+    return "\n" + _table(("variable", "same as"), rows) + "\n"
+
+
+def providers() -> str:
+    """Which providers are known."""
+    rows = [
+        (
+            f"`{provider.name}`",
+            f"`{provider.base_url}`",
+            ", ".join(f"`{key}`" for key in provider.keys),
+            ", ".join(f"`{model}`" for model in provider.models)
+            + (" (with a key)" if provider.host else ""),
+        )
+        for provider in PROVIDERS
+    ]
+    return "\n" + _table(("name", "address", "key from", "models"), rows) + "\n"
+
+
+_ASKED = RequestParams(
+    effort="high",
+    max_tokens=1000,
+    temperature=0.5,
+    top_p=0.5,
+    top_k=5,
+    seed=7,
+    frequency_penalty=0.5,
+    presence_penalty=0.5,
+    stop=("END",),
+    output_format=OutputFormat(schema={"type": "object"}),
+    verbosity="low",
+    parallel_calls=False,
+    tools=(ToolSpec(name="run"),),
+    tool_choice=ToolChoice(mode="auto"),
+)
+"""A request that asks for everything."""
+_ASKED_NAMES = {"parallel_calls": "parallel_tool_calls", "output_format": "structured output"}
+_NOT_ASKED = frozenset({"tools", "model", "stream", "system", "inputs", "left", "refused"})
+
+
+def translation() -> str:
+    """What each dialect's providers can be told, as the code has it."""
+    names = [
+        name
+        for name in RequestParams.__struct_fields__
+        if name not in _NOT_ASKED and not name.startswith("wants_")
+    ]
+    left = {
+        name: dialect.param_fields(_ASKED, Capabilities()).left
+        for name, dialect in DIALECTS.items()
+    }
+    rows = [
+        (
+            _ASKED_NAMES.get(name, name),
+            *("left" if _ASKED_NAMES.get(name, name) in left[d] else "yes" for d in DIALECTS),
+        )
+        for name in names
+    ]
+    head = ("asked for", *(f"to {name}" for name in DIALECTS))
+    return "\n" + _table(head, rows) + "\n"
+
+
+def commands() -> str:
+    """What `--help` says, command by command."""
+    parts = [_help(main, "thoughtline")]
+    context = click.Context(main, info_name="thoughtline")
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        if command is not None:
+            parts.append(f"## {name}\n\n{_help(command, name, context)}")
+    return "\n" + "\n".join(parts)
+
+
+def _help(command: click.Command, name: str, parent: click.Context | None = None) -> str:
+    context = click.Context(
+        command,
+        info_name=name,
+        parent=parent,
+        terminal_width=WIDTH,
+        help_option_names=["-h", "--help"],
+    )
+    return f"```text\n{command.get_help(context)}\n```\n"
+
+
+library: Callable[[], str] = runpy.run_path(str(Path(__file__).with_name("generate_library.py")))[
+    "library"
+]
+"""The reference of the library."""
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "settings": settings,
+    "names": names,
+    "providers": providers,
+    "commands": commands,
+    "library": library,
+    "translation": translation,
+}
+"""What a mark may name."""
+
+
+def rewrite(folder: Path) -> list[Path]:
+    """Refresh every page under a folder; returns those that changed."""
+    changed = []
+    for page in sorted(folder.rglob("*.md")):
+        text = page.read_text("utf-8")
+        if (fresh := refresh(text)) != text:
+            page.write_text(fresh, "utf-8")
+            changed.append(page)
+    return changed
+
+
+if __name__ == "__main__":
+    for page in rewrite(Path(sys.argv[1])):
+        click.echo(page)

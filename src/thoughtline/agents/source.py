@@ -1,0 +1,211 @@
+"""A request folded from the log: which turns, which words, which thoughts.
+
+`engine.history` makes a history of a path of the log; `LogSource` hands it to the engine, where
+every turn is certain because the log itself names it, and has the dialect write the request. The
+same log and the same template give the same bytes.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from thoughtline.dialects import splice
+from thoughtline.dialects.base import Dialect, Request
+from thoughtline.dialects.params import ToolSpec
+from thoughtline.engine.caller import Incoming
+from thoughtline.engine.decision import Fields, Found, Overrides, RequestDecision
+from thoughtline.engine.history import history_for, left_behind, with_thoughts, without_thoughts
+from thoughtline.engine.normalise import Normalised, quirk_fields, quirk_rewrites
+from thoughtline.errors import Unreadable
+from thoughtline.log.events import Outcome, Quarantined
+from thoughtline.log.index import index_entry
+from thoughtline.log.parts import Origin, Text
+from thoughtline.log.quirks import Quirk
+from thoughtline.log.turns import Turn
+from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.guard import Target
+from thoughtline.replay.match import RequestPath, request_path
+
+Note = Callable[[Sequence[Quarantined]], Awaitable[None]]
+"""Writes into the session which thoughts were refused."""
+
+
+class RequestTemplate(Struct, frozen=True, kw_only=True):
+    """How requests are written, beside their history."""
+
+    dialect: Dialect
+    target: Target
+    model: str
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    options: Mapping[str, Any] = {}
+    stateful: bool = False  # the server is to remember
+
+    def write(self, turns: Sequence[Turn], fields: Mapping[str, Any]) -> bytes:
+        """The body of a request with these turns."""
+        return self.dialect.write(
+            turns, model=self.model, system=self.system, tools=self.tools, fields=fields
+        )
+
+
+class LogSource:
+    """Writes a request from turns of the log, and looks them up in the log itself."""
+
+    def __init__(
+        self,
+        template: RequestTemplate,
+        turns: Sequence[Turn],
+        note: Note,
+        *,
+        in_full: bool = False,
+    ) -> None:
+        self.template = template
+        self._turns = turns  # the history; the last one is to be answered
+        self._note = note
+        self._previous = "" if in_full else _previous(turns, template)
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The request params that the dialect writes by itself."""
+        body = self.template.write((), self.template.options)
+        return frozenset(splice.members(body)) - self.template.options.keys()
+
+    async def look_up(self, path: RequestPath, known_turns: Collection[str]) -> tuple[Found, str]:
+        """The turns themselves, each under its own full key."""
+        keyed = [pair for pair in zip(self._turns, path.keys, strict=True) if pair[1]]
+        full_keys = {turn.id: keys.full.hex() for turn, keys in keyed if keys}
+        return {
+            keys.full: [index_entry(turn, keys, skipped=left_behind(turn, full_keys))]
+            for turn, keys in keyed
+            if keys
+        }, ""
+
+    def compose(
+        self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
+    ) -> bytes:
+        placed = {revision.turn: revision.thoughts for revision in plan.revisions}
+        turns = [
+            replace(turn, output=with_thoughts(turn.output, placed.get(index, ())))
+            for index, turn in enumerate(path.turns)
+        ]
+        return self._write(turns, fields)
+
+    def _write(self, turns: Sequence[Turn], fields: Fields) -> bytes:
+        template, previous = self.template, self._previous
+        members: dict[str, Any] = {
+            **template.options,
+            **{name: Raw(raw) for name, raw in fields.items() if raw is not None},
+        }
+        if template.stateful and "store" not in fields:
+            members["store"] = True
+        if previous:
+            members["previous_response_id"] = previous
+        body = template.write(turns[-1:] if previous else turns, members)
+        removed = {name: raw for name, raw in fields.items() if raw is None}
+        if not removed:
+            return body
+        return splice.apply(body, splice.set_members(body, splice.members(body), removed))
+
+    async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
+        return decision.path.turns[:-1] if self._previous else ()
+
+    async def quarantine(self, session: str, bodies: Sequence[Quarantined]) -> None:
+        await self._note(bodies)  # a fork says it of the turns before it, too
+
+    async def with_items(self, decision: RequestDecision) -> RequestDecision:
+        return decision  # it names none
+
+    async def in_full(self, decision: RequestDecision, turns: Sequence[Turn]) -> RequestDecision:
+        source = LogSource(self.template, self._turns, self._note, in_full=True)
+        return decision.revise(source=source, request=source.request(decision.path.turns))
+
+    def request(self, turns: Sequence[Turn]) -> Request:
+        """The request without thoughts, as the dialect reads it."""
+        body = self._write(turns, {})
+        try:
+            return self.template.dialect.read(body)
+        except Unreadable:  # options that make no request: the provider will say so
+            return Request(body=body, model=self.template.model, stream=True)
+
+
+def incoming(
+    turns: Sequence[Turn],
+    template: RequestTemplate,
+    *,
+    quirk: Quirk | None,
+    tenant: str,
+    session: str,
+    turn: str,
+    note: Note,
+) -> Incoming:
+    """What goes on from a path of the log; its last turn has the new input."""
+    target = template.target
+    if quirk is not None and quirk.no_store:
+        template = replace(template, stateful=False)
+    history = history_for(turns, target.origin)
+    visible = [replace(turn, output=without_thoughts(turn.output)) for turn in history]
+    source = LogSource(template, history, note)
+    request = replace(source.request(visible), stream=True)
+    path = request_path(
+        visible,
+        tools=bool(template.tools),
+        thinking=_thinking(template),
+        prefixes=_prefixes(visible, template),
+    )
+    return Incoming(
+        request=request,
+        dialect=template.dialect,
+        target=target,
+        tenant=tenant,
+        session=session,
+        turn=turn,
+        source=source,
+        path=path,
+        normalised=Normalised(request=request, overrides=_overrides(request, template, quirk)),
+    )
+
+
+def _overrides(request: Request, template: RequestTemplate, quirk: Quirk | None) -> Overrides:
+    known = quirk or Quirk()
+    fields = quirk_fields(request, template.dialect, known)
+    if known.no_encrypted_reasoning and "include" not in template.options:
+        fields["include"] = None
+    rewrites = quirk_rewrites(request, template.dialect, template.target.policy, known)
+    return Overrides(fields=fields, rewrites=rewrites)
+
+
+def _thinking(template: RequestTemplate) -> bool | None:
+    """Whether the options switch thinking on or off, as the dialect itself would read them."""
+    body = template.write([Turn(input=(Text(text="?"),))], template.options)
+    try:
+        return template.dialect.read(body).thinking
+    except Unreadable:  # options that make no request: the provider will say so
+        return None
+
+
+def _prefixes(turns: Sequence[Turn], template: RequestTemplate) -> Sequence[str]:
+    if not template.target.policy.prefix:
+        return ()
+    try:
+        request = template.dialect.read(template.write(turns, template.options))
+        made = template.dialect.prefixes(request)
+    except Unreadable:
+        return ()
+    return made if len(made) == len(turns) else ()
+
+
+def _previous(turns: Sequence[Turn], template: RequestTemplate) -> str:
+    """The response that the server remembers everything up to, if there is one."""
+    if not template.stateful or len(turns) < 2:
+        return ""
+    last, there = turns[-2], template.target.origin
+    origin = last.target or Origin()
+    same = (origin.dialect, origin.provider, origin.endpoint, origin.account) == (
+        there.dialect,
+        there.provider,
+        there.endpoint,
+        there.account,
+    )
+    return last.response if same and last.outcome is Outcome.COMPLETED else ""

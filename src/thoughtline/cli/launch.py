@@ -1,0 +1,266 @@
+"""`thoughtline launch`: a coding tool, pointed at the gateway for one run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from thoughtline.cli.env import shell_lines, unknown_tool
+from thoughtline.cli.launch_tools import TOOLS, LaunchTool, find_tool
+
+if TYPE_CHECKING:
+    from thoughtline.cli.launch_gateway import LaunchGateway
+    from thoughtline.cli.launch_plan import LaunchPlan
+
+NOT_INSTALLED = 127
+"""The exit code for a program that is not there, as shells have it."""
+
+_SHOWN = "***"
+
+
+class LaunchCommand(click.Command):
+    """Says where a tool's own options belong."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; an option that is not known here may be the tool's."""
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.NoSuchOption as error:
+            if error.possibilities:
+                raise
+            raise click.UsageError(
+                f"there is no option {error.option_name!r}; options of the tool come after --, "
+                "as in: thoughtline launch claude -- -p hi",
+                ctx,
+            ) from None
+
+
+@click.command(
+    "launch", cls=LaunchCommand, epilog=f"Tools: {', '.join(tool.name for tool in TOOLS)}."
+)
+@click.argument("name", metavar="NAME", required=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]")
+@click.option("--model", default="", metavar="UPSTREAM/MODEL", help="The model to talk with.")
+@click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
+@click.option("--print", "only_print", is_flag=True, help="Show what would be set; do nothing.")
+@click.option("--restore", is_flag=True, help="Take back what was written to the tool's own file.")
+def launch(
+    *,
+    name: str | None,
+    arguments: tuple[str, ...],
+    model: str,
+    config: str | None,
+    only_print: bool,
+    restore: bool,
+) -> None:
+    """Run a coding tool through the gateway.
+
+    \b
+        thoughtline launch claude
+        thoughtline launch claude --model deepseek/deepseek-v4-pro
+        thoughtline launch codex --model kimi/kimi-k3 -- exec "say hi"
+        thoughtline launch opencode --model sim/deepseek    (offline, no key)
+
+    Without NAME, lists the tools. Starts the gateway if none runs, and stops it at the end. The
+    tool gets its settings as variables or arguments, for this run only. Where it reads them from
+    a file alone (Gemini CLI, pi), they are put there with a backup and taken back at the end; if
+    the run was cut off, --restore does that. The exit code is the tool's own.
+    """
+    if name is None:
+        _list_tools()
+        return
+    tool = find_tool(name)
+    if tool is None:
+        raise unknown_tool(name)
+    if restore:
+        _restore(tool)
+    elif only_print:
+        _print(tool, model, config, arguments)
+    else:
+        raise SystemExit(_launch(tool, model, config, arguments))
+
+
+def _list_tools() -> None:
+    width = max(len(tool.name) for tool in TOOLS)
+    for tool in TOOLS:
+        here = "" if shutil.which(tool.executable) else f"   not installed: {tool.install}"
+        click.echo(f"{tool.name:{width}}  {tool.title}{here}")
+
+
+# -- what is set ---------------------------------------------------------------------------------
+
+
+def _plan(tool: LaunchTool, model: str, config: str | None) -> tuple[LaunchPlan, Any, str]:
+    """The plan, the settings, and the gateway's address."""
+    from pathlib import Path
+
+    from thoughtline.cli.launch_gateway import address
+    from thoughtline.cli.launch_plan import make_plan
+    from thoughtline.gateway.settings import load
+
+    settings = load({"config": config}, os.environ, Path.cwd())
+    url = address(settings.server.host, settings.server.port)
+    return make_plan(tool, model, settings, os.environ, url), settings, url
+
+
+def _print(tool: LaunchTool, model: str, config: str | None, arguments: tuple[str, ...]) -> None:
+    from msgspec.structs import replace
+
+    from thoughtline.cli.launch_config import with_entry
+    from thoughtline.cli.launch_plan import NO_KEY
+
+    plan, settings, _ = _plan(tool, model, config)
+    if settings.access.clients:
+        keys = {client.key.reveal() for client in settings.access.clients.values()} - {NO_KEY}
+        hidden = {n: _SHOWN if v in keys else v for n, v in plan.variables.items()}
+        plan = replace(plan, variables=hidden)
+    for line in shell_lines(plan, "sh"):
+        click.echo(line)
+    if plan.models:
+        click.echo("# a gateway that is started gets, as THOUGHTLINE_MODELS:")
+        click.echo(f"#   {json.dumps(plan.models)}")
+    if tool.config and plan.config_file:
+        click.echo(f"# {plan.config_file}:")
+        click.echo(with_entry(plan.config_file, tool.config.path, plan.config_value))
+    click.echo(shlex.join([tool.executable, *plan.arguments, *arguments]))
+
+
+def _restore(tool: LaunchTool) -> None:
+    from thoughtline.cli.launch_config import restore_entry
+    from thoughtline.cli.launch_plan import config_file
+
+    file = config_file(tool, os.environ)
+    if tool.config is None or file is None:
+        click.echo(f"{tool.title} has no file that is written; there is nothing to take back.")
+    elif restore_entry(file, tool.config.path, tool.config.value):
+        click.echo(f"{file} is as it was before.")
+    else:
+        click.echo(f"{file} has nothing of Thoughtline in it; there is nothing to take back.")
+
+
+# -- the run -------------------------------------------------------------------------------------
+
+
+def _launch(tool: LaunchTool, model: str, config: str | None, arguments: tuple[str, ...]) -> int:
+    from thoughtline.cli.launch_gateway import gateway
+    from thoughtline.cli.launch_plan import make_plan
+
+    executable = shutil.which(tool.executable)
+    if executable is None:
+        click.echo(
+            f"Error: {tool.title} is not installed: there is no {tool.executable!r} on your PATH. "
+            f"Install it with\n    {tool.install}",
+            err=True,
+        )
+        return NOT_INSTALLED
+    plan, settings, url = _plan(tool, model, config)
+    token = settings.access.admin_token.reveal()
+    _end_on_signal()
+    with gateway(url, config=config or "", models=plan.models, admin_token=token) as running:
+        if running.url != url:  # it took any free port
+            plan = make_plan(tool, model, settings, os.environ, running.url)
+        _say_before(plan, running)
+        running.begin()
+        with _config(plan):
+            code = _run([executable, *plan.arguments, *arguments], plan)
+        _say_after(running)
+        return code
+
+
+def _say_before(plan: LaunchPlan, running: LaunchGateway) -> None:
+    tool, chosen = plan.tool, plan.chosen
+    if plan.missing_key and running.started:
+        raise click.ClickException(
+            f"no key for {chosen.upstream} was found; set {' or '.join(plan.missing_key)}, "
+            "or try it offline with --model sim/deepseek"
+        )
+    where = "started for this run" if running.started else "running already"
+    what = f"{chosen.model} at {chosen.upstream}" if chosen.model else chosen.upstream
+    _say(f"{tool.title} → {running.url} ({where}) → {what}")
+    if plan.missing_key:
+        _say(f"no key in {' or '.join(plan.missing_key)}: the running gateway must have its own")
+    if plan.models and not running.started:
+        rows = "".join(f'\n    "{pattern}" = "{to}"' for pattern, to in plan.models.items())
+        _say(
+            f"{tool.title} also asks for models of its own names; if the running gateway does not "
+            f"map them yet, add to its thoughtline.toml and start it again:\n    [models]{rows}"
+        )
+
+
+@contextlib.contextmanager
+def _config(plan: LaunchPlan) -> Iterator[None]:
+    """The entry in the tool's own file, as long as the tool runs."""
+    from thoughtline.cli.launch_config import backup_of, restore_entry, write_entry
+
+    file, entry = plan.config_file, plan.tool.config
+    if file is None or entry is None:
+        yield
+        return
+    try:
+        if write_entry(file, entry.path, plan.config_value):
+            _say(f"changed {file} for this run; as it was: {backup_of(file).name}")
+        yield
+    finally:
+        restore_entry(file, entry.path, entry.value)
+
+
+def _run(command: list[str], plan: LaunchPlan) -> int:
+    """Run the tool in the foreground; its exit code, as a shell would give it."""
+    process = subprocess.Popen(command, env=plan.environment(os.environ))  # noqa: S603 (the user's own)
+
+    def pass_on(number: int, _: object) -> None:
+        if process.poll() is None:
+            process.send_signal(number)
+
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches the tool by itself
+    terminate = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        code = process.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, terminate)
+    return 128 - code if code < 0 else code
+
+
+def _end_on_signal() -> None:
+    """End by a signal as by Ctrl-C, so that neither gateway nor entry is left behind."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):  # a closed terminal
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), end)
+
+
+def _say_after(running: LaunchGateway) -> None:
+    kept = running.kept()
+    page = f"{running.url}/inspect"
+    if kept is None:
+        _say(f"what was kept is at {page}")
+        return
+    if not kept.sessions:
+        _say("no request reached the gateway, so nothing was kept")
+        return
+    plural = "" if kept.thoughts == 1 else "s"
+    sessions = "1 session" if len(kept.sessions) == 1 else f"{len(kept.sessions)} sessions"
+    _say(f"{kept.thoughts} thought{plural} kept, in {sessions}")
+    link = f"{page}#/sessions/{kept.sessions[0]}"
+    if running.started:
+        _say(f"look: thoughtline show {kept.sessions[0]}, or `thoughtline serve` and {link}")
+    else:
+        _say(f"look: {link}")
+
+
+def _say(text: str) -> None:
+    """Speak beside what the tool prints."""
+    click.echo(click.style(f"thoughtline: {text}", dim=True), err=True)

@@ -1,0 +1,126 @@
+"""An answer as a Chat Completions client takes it: a stream of chunks, or one completion."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from thoughtline.dialects import splice
+from thoughtline.dialects.answers import (
+    AnswerEnd,
+    AnswerHead,
+    Block,
+    BlockDelta,
+    BlockEnd,
+    BlockEvent,
+    BlockStart,
+)
+from thoughtline.dialects.chat.errors import error_body
+from thoughtline.dialects.upstream_errors import UpstreamError
+from thoughtline.log.events import StopReason
+from thoughtline.log.parts import ToolKind
+from thoughtline.log.usage import Usage
+
+_FINISH = {
+    StopReason.CALLS: "tool_calls",
+    StopReason.LENGTH: "length",
+    StopReason.WINDOW: "length",
+    StopReason.FILTER: "content_filter",
+}
+
+
+class ChatAnswerWriter:
+    """Writes one completion."""
+
+    def __init__(self, head: AnswerHead) -> None:
+        self._head = head
+        self._thoughts: list[str] = []
+        self._texts: list[str] = []
+        self._calls: list[dict[str, Any]] = []
+
+    def start(self) -> bytes:
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def write(self, events: Iterable[BlockEvent]) -> bytes:
+        return b"".join([self._write(event) for event in events])
+
+    def _write(self, event: BlockEvent) -> bytes:
+        block = event.block
+        match event:
+            case BlockStart() if block.kind == "call":
+                return self._chunk({"tool_calls": [{"index": block.nth, **_call(block, "")}]})
+            case BlockDelta() if block.kind == "call":
+                member, name = _member(block)
+                piece = {"index": block.nth, member: {name: event.text}}
+                return self._chunk({"tool_calls": [piece]})
+            case BlockDelta():
+                thinks = block.kind == "thought"
+                (self._thoughts if thinks else self._texts).append(event.text)
+                return self._chunk({"reasoning_content" if thinks else "content": event.text})
+            case BlockEnd() if block.kind == "call":
+                self._calls.append(_call(block, block.text))
+        return b""
+
+    def finish(self, end: AnswerEnd) -> bytes:
+        reason = _FINISH.get(end.stop, "stop")
+        if not self._head.stream:
+            return splice.dumps(self._completion(reason, end.usage))
+        made = self._chunk({}, reason)
+        if self._head.wants_usage:
+            made += _event(self._about() | {"choices": [], "usage": _usage(end.usage)})
+        return made + b"data: [DONE]\n\n"
+
+    def fail_with(self, error: UpstreamError) -> bytes:
+        return b"data: " + error_body(error) + b"\n\n"
+
+    def keepalive(self) -> bytes:
+        return b": keep-alive\n\n"
+
+    def _completion(self, reason: str, usage: Usage) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) or None}
+        if self._thoughts:
+            message["reasoning_content"] = "".join(self._thoughts)
+        if self._calls:
+            message["tool_calls"] = self._calls
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
+        about = self._about() | {"object": "chat.completion"}
+        return about | {"choices": [choice], "usage": _usage(usage)}
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{self._head.id}",
+            "object": "chat.completion.chunk",
+            "created": self._head.created,
+            "model": self._head.model,
+        }
+
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> bytes:
+        if not self._head.stream:
+            return b""
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return _event(self._about() | {"choices": [choice]})
+
+
+def _event(value: dict[str, Any]) -> bytes:
+    return b"data: " + splice.dumps(value) + b"\n\n"
+
+
+def _member(block: Block) -> tuple[str, str]:
+    """The member of a call that holds its name, and the one in it that holds its arguments."""
+    custom = block.tool is not None and block.tool.kind is ToolKind.CUSTOM
+    return ("custom", "input") if custom else ("function", "arguments")
+
+
+def _call(block: Block, arguments: str) -> dict[str, Any]:
+    member, name = _member(block)
+    called = block.tool.name if block.tool is not None else ""
+    return {"id": block.id, "type": member, member: {"name": called, name: arguments}}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    spent, made = usage.input or 0, usage.output or 0
+    return {
+        "prompt_tokens": spent,
+        "completion_tokens": made,
+        "total_tokens": spent + made,
+        "prompt_tokens_details": {"cached_tokens": usage.cached or 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+    }

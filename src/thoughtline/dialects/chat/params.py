@@ -1,0 +1,276 @@
+"""What a Chat Completions request asks beside its messages, read from one, written for another."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from thoughtline.dialects import splice
+from thoughtline.dialects.base import Request
+from thoughtline.dialects.content import joined_text
+from thoughtline.dialects.media import media
+from thoughtline.dialects.params import (
+    OutputFormat,
+    ParamFields,
+    RequestParams,
+    ToolChoice,
+    ToolSpec,
+    budget_of_effort,
+    nearest_effort,
+    read_effort,
+    unread,
+)
+from thoughtline.dialects.values import (
+    flag,
+    mapping,
+    number,
+    sequence,
+    string,
+    strings,
+    whole_number,
+)
+from thoughtline.log.capabilities import Capabilities, EffortStyle
+from thoughtline.log.parts import Note, Part, Result, Text, ToolKind
+
+_READ = frozenset(
+    """model messages stream stream_options tools functions tool_choice function_call
+    parallel_tool_calls max_tokens max_completion_tokens temperature top_p top_k seed
+    frequency_penalty presence_penalty stop response_format verbosity n
+    reasoning reasoning_effort reasoning_split include_reasoning separate_reasoning thinking
+    enable_thinking thinking_budget chat_template_kwargs
+    store metadata user session_id safety_identifier prompt_cache_key
+    prompt_cache_retention""".split()  # noqa: SIM905 (a list of a word per line is longer)
+)
+"""Members that are read, or that only say whose a request is and where it may be kept."""
+_USUAL = {"service_tier": ("auto", "default")}
+"""Members of which these values ask for nothing."""
+
+
+def read_params(request: Request) -> RequestParams:
+    """Read a request once more, for another dialect."""
+    document = splice.loads(request.body)
+    instructions, inputs = _inputs(document["messages"])
+    left = unread(document, _READ, _USUAL)
+    if document.get("web_search_options") == {}:
+        left.append("web_search_options")  # it searches all the same
+    choice = _choice(document.get("tool_choice", document.get("function_call")))
+    if choice is None and isinstance(document.get("tool_choice"), dict):
+        left.append("tool_choice")
+    form = mapping(document.get("response_format"))
+    if form.get("type", "text") not in ("text", "json_object", "json_schema"):
+        left.append("response_format")
+    options = mapping(document.get("stream_options"))
+    limit = whole_number(document.get("max_completion_tokens"))
+    return RequestParams(
+        model=request.model,
+        stream=request.stream,
+        system="\n\n".join(instructions),
+        inputs=inputs,
+        tools=_tools(document),
+        tool_choice=choice,
+        parallel_calls=flag(document.get("parallel_tool_calls")),
+        effort=_effort(document, request.thinking, left),
+        max_tokens=whole_number(document.get("max_tokens")) if limit is None else limit,
+        temperature=number(document.get("temperature")),
+        top_p=number(document.get("top_p")),
+        top_k=whole_number(document.get("top_k")),
+        seed=whole_number(document.get("seed")),
+        frequency_penalty=number(document.get("frequency_penalty")),
+        presence_penalty=number(document.get("presence_penalty")),
+        stop=strings(document.get("stop")),
+        output_format=_format(form),
+        verbosity=string(document.get("verbosity")),
+        wants_usage=options.get("include_usage") is True,
+        left=tuple(left),
+        refused=() if document.get("n") in (None, 1) else (f"n={document['n']}",),
+    )
+
+
+# -- the history's input -------------------------------------------------------------------------
+
+
+def _inputs(messages: list[Any]) -> tuple[list[str], tuple[tuple[Part, ...], ...]]:
+    """The instructions at the head, and the input of every turn as the dialect reads them."""
+    head: list[str] = []
+    inputs: list[tuple[Part, ...]] = []
+    parts: list[Part] = []
+    for message in messages:
+        role = message.get("role") if isinstance(message, dict) else None
+        if role == "assistant":
+            inputs.append(tuple(parts))
+            parts = []
+        elif role in ("system", "developer"):
+            if text := joined_text(message.get("content")):
+                if inputs or parts:
+                    parts.append(Note(text=text))
+                else:
+                    head.append(text)
+        elif role in ("tool", "function"):
+            parts.append(_result(message))
+        elif role == "user":
+            parts += _content(message.get("content"))
+    if parts:
+        inputs.append(tuple(parts))
+    return head, tuple(inputs)
+
+
+def _result(message: dict[str, Any]) -> Result:
+    parts = _content(message.get("content"))
+    return Result(
+        content="".join(part.text for part in parts if isinstance(part, Text)),
+        call=string(message.get("tool_call_id")),
+        name=string(message.get("name")),
+        media=tuple(part for part in parts if not isinstance(part, Text)),
+    )
+
+
+def _content(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [Text(text=content)]
+    parts: list[Any] = []
+    for element in sequence(content):
+        match element:
+            case str(text) | {"text": str(text)}:
+                parts.append(Text(text=text))
+            case {"type": "image_url", "image_url": dict(image)}:
+                detail = string(image.get("detail"))
+                parts.append(media(url=string(image.get("url")), detail=detail, kind="image"))
+            case {"type": "image_url", "image_url": str(url)}:
+                parts.append(media(url=url, kind="image"))
+            case {"type": "file", "file": dict(file)}:
+                data, name = string(file.get("file_data")), string(file.get("filename"))
+                parts.append(media(url=data, name=name, kind="file"))
+            case {"type": "input_audio", "input_audio": dict(audio)}:
+                mime = f"audio/{string(audio.get('format'))}"
+                parts.append(media(data=string(audio.get("data")), mime=mime))
+    return parts
+
+
+# -- tools, effort, format -----------------------------------------------------------------------
+
+
+def _tools(document: dict[str, Any]) -> tuple[ToolSpec, ...]:
+    tools = [mapping(tool) for tool in sequence(document.get("tools"))]
+    tools += [{"function": tool} for tool in sequence(document.get("functions"))]
+    return tuple(_tool(tool) for tool in tools if "function" in tool or "custom" in tool)
+
+
+def _tool(tool: dict[str, Any]) -> ToolSpec:
+    custom = mapping(tool.get("custom"))
+    function = custom or mapping(tool.get("function"))
+    grammar = mapping(mapping(custom.get("format")).get("grammar"))
+    return ToolSpec(
+        name=string(function.get("name")),
+        description=string(function.get("description")),
+        parameters=mapping(function.get("parameters")),
+        kind=ToolKind.CUSTOM if custom else ToolKind.FUNCTION,
+        grammar=string(grammar.get("definition")),
+        strict=flag(function.get("strict")),
+    )
+
+
+def _choice(choice: Any) -> ToolChoice | None:
+    match choice:
+        case "auto" | "none" | "required":
+            return ToolChoice(mode=choice)
+        case (
+            {"function": {"name": str(name)}}
+            | {"custom": {"name": str(name)}}
+            | {"name": str(name)}
+        ):
+            return ToolChoice(mode="required", names=(name,))
+        case {"allowed_tools": {"mode": "auto" | "required" as mode, "tools": list(tools)}}:
+            inner = [mapping(tool).get(string(mapping(tool).get("type"))) for tool in tools]
+            names = [string(mapping(tool).get("name")) for tool in inner]
+            return ToolChoice(mode=mode, names=tuple(names))
+    return None
+
+
+def _effort(document: dict[str, Any], thinking: bool | None, left: list[str]) -> str:
+    reasoning = mapping(document.get("reasoning"))
+    named = document.get("reasoning_effort") or reasoning.get("effort")
+    return read_effort(named, left) or ("none" if thinking is False else "")
+
+
+def _format(form: dict[str, Any]) -> OutputFormat | None:
+    if form.get("type") == "json_object":
+        return OutputFormat()
+    if form.get("type") != "json_schema":
+        return None
+    asked = mapping(form.get("json_schema"))
+    return OutputFormat(
+        schema=mapping(asked.get("schema")),
+        name=string(asked.get("name")),
+        strict=flag(asked.get("strict")),
+    )
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
+    """The members of a body that ask the same of a Chat Completions provider."""
+    fields, left = _written_effort(params, takes)
+    limit = params.max_tokens
+    if limit is not None and takes.max_output:
+        limit = min(limit, takes.max_output)
+    simple: Mapping[str, Any] = {
+        "max_completion_tokens" if takes.developer_role else "max_tokens": limit,
+        "temperature": params.temperature,
+        "top_p": params.top_p,
+        "frequency_penalty": params.frequency_penalty,
+        "presence_penalty": params.presence_penalty,
+        "parallel_tool_calls": params.parallel_calls if params.tools else None,
+        "stop": list(params.stop) or None,
+        "top_k": params.top_k if takes.top_k else None,
+        "seed": params.seed if takes.seed else None,
+    }
+    fields |= {name: value for name, value in simple.items() if value is not None}
+    left += [
+        name
+        for name in ("top_k", "seed")
+        if getattr(params, name) is not None and name not in fields
+    ]
+    if params.tool_choice is not None and params.tools:
+        fields["tool_choice"] = _written_choice(params.tool_choice)
+    if params.output_format is not None:
+        fields["response_format"] = _written_format(params.output_format)
+    if params.verbosity and takes.developer_role:
+        fields["verbosity"] = params.verbosity
+    elif params.verbosity:
+        left.append("verbosity")
+    return ParamFields(fields=fields, left=tuple(left))
+
+
+def _written_effort(params: RequestParams, takes: Capabilities) -> tuple[dict[str, Any], list[str]]:
+    if not params.effort:
+        return {}, []
+    if params.effort == "none" and not takes.thinking_off:
+        return {}, ["effort=none"]
+    off = params.effort == "none"
+    effort = nearest_effort(params.effort, takes.efforts)
+    match takes.effort_style:
+        case EffortStyle.ENABLE:
+            return {"enable_thinking": not off}, []
+        case EffortStyle.ROUTER:
+            return {"reasoning": {"enabled": False} if off else {"effort": effort}}, []
+        case EffortStyle.SWITCH:
+            switch = {"thinking": {"type": "disabled" if off else "enabled"}}
+            return switch if off or not takes.efforts else switch | {"reasoning_effort": effort}, []
+        case EffortStyle.BUDGET:
+            budget = 0 if off else budget_of_effort(params.effort)
+            return {"thinking_budget": budget}, []
+    return ({"reasoning_effort": effort}, []) if effort else ({}, [f"effort={params.effort}"])
+
+
+def _written_choice(choice: ToolChoice) -> Any:
+    if choice.mode == "required" and len(choice.names) == 1:
+        return {"type": "function", "function": {"name": choice.names[0]}}
+    return choice.mode  # of several names, only those tools are declared
+
+
+def _written_format(form: OutputFormat) -> dict[str, Any]:
+    if form.schema is None:
+        return {"type": "json_object"}
+    schema: dict[str, Any] = {"name": form.name or "response", "schema": form.schema}
+    if form.strict is not None:
+        schema["strict"] = form.strict
+    return {"type": "json_schema", "json_schema": schema}

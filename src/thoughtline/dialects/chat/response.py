@@ -1,0 +1,270 @@
+"""Chat Completions responses: the reader of a body that is not streamed, and the shared base.
+
+`decode` is strict and takes one pass: the members of the message stay raw, so that a thought among
+them is its value and its JSON text at once. What it refuses, `lenient` may still read: lone
+surrogates, other types than expected, thoughts that are nested deeper.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from thoughtline.clock import Clock
+from thoughtline.dialects import splice
+from thoughtline.dialects.chat.message import (
+    NAMES,
+    OutputPart,
+    Provenance,
+    RawThoughts,
+    output_parts,
+    raw_thoughts,
+)
+from thoughtline.dialects.limits import TooComplex, check_answer, check_answer_parts
+from thoughtline.dialects.reader import BaseReader, token_count
+from thoughtline.dialects.surrogates import replace_surrogates
+from thoughtline.errors import Unreadable
+from thoughtline.log.events import (
+    AssistantMessage,
+    Canonical,
+    Outcome,
+    Reasoning,
+    StopReason,
+    StreamEvent,
+    ToolCall,
+)
+from thoughtline.log.parts import Call, Carrier, Origin, Thought, Timing
+from thoughtline.log.usage import Usage, add_counts
+
+_FAILURES = frozenset({"error", "insufficient_system_resource"})
+"""Finish reasons of a turn that failed."""
+
+
+_STOPS = {
+    "stop": StopReason.END,
+    "tool_calls": StopReason.CALLS,
+    "function_call": StopReason.CALLS,
+    "length": StopReason.LENGTH,
+    "content_filter": StopReason.FILTER,
+}
+
+
+class ChatBaseReader(BaseReader):
+    """Keeps the model, the response's id, the usage, and how the turn ended."""
+
+    def about(self, *, id: Any, model: Any, usage: Any, error: Any) -> None:
+        """Take in members of the body or of a chunk; each may be missing or of any type."""
+        if not self.model and isinstance(model, str):
+            self.model = replace_surrogates(model)
+        if not self.response and isinstance(id, str):
+            self.response = replace_surrogates(id)
+        if isinstance(usage, dict):
+            self.usage = usage_of(usage)
+        if error is not None:
+            self.fail(error)
+
+    def fail_if_refused(self, base: Any) -> None:
+        """Take in MiniMax's `base_resp`: an error where its code is not 0."""
+        if isinstance(base, dict) and base.get("status_code"):
+            self.fail(base.get("status_msg"))
+
+    def finish(self, reason: Any) -> None:
+        """Take in the finish reason."""
+        self.done = True
+        if isinstance(reason, str):
+            self.stop = _STOPS.get(reason, self.stop)
+        if isinstance(reason, str) and reason in _FAILURES:
+            self.fail(reason)
+        elif reason == "length" and self.outcome is None:
+            self.outcome, self.reason = Outcome.CAPPED, "length"
+
+    def fail(self, error: Any) -> None:
+        """Take in an error of the provider; the reason of the first one stays."""
+        if self.outcome is not Outcome.FAILED:
+            super().fail(error)
+
+
+def usage_of(counts: dict[str, Any]) -> Usage:
+    """Return the tokens of a usage object, under the keys of several providers."""
+    spent, asked = counts.get("completion_tokens_details"), counts.get("prompt_tokens_details")
+    spent = spent if isinstance(spent, dict) else {}
+    asked = asked if isinstance(asked, dict) else {}
+    prompt, written = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens"))
+    reasoning = _count(spent.get("reasoning_tokens"), counts.get("reasoning_tokens"))
+    with_thoughts = add_counts(written, reasoning)
+    if reasoning and counts.get("total_tokens") == add_counts(prompt, with_thoughts):
+        written = with_thoughts  # counted apart: the total says so
+    return Usage(
+        input=prompt,
+        output=written,
+        reasoning=reasoning,
+        cached=_count(
+            asked.get("cached_tokens"),
+            counts.get("prompt_cache_hit_tokens"),
+            counts.get("cached_tokens"),
+        ),
+        cache_write=_count(
+            asked.get("cache_write_tokens"),
+            asked.get("cache_creation_input_tokens"),
+            asked.get("cache_creation_tokens"),
+            counts.get("cache_creation_input_tokens"),
+        ),
+    )
+
+
+def _count(*values: Any) -> int | None:
+    """Return the first of these values that is a number of tokens."""
+    for value in values:
+        if value is not None and (count := token_count(value)) is not None:
+            return count
+    return None
+
+
+class ChatAnswer(Struct):
+    """What is read of a body."""
+
+    id: Any = None
+    model: Any = None
+    usage: Any = None
+    error: Any = None
+    finish_reason: Any = None
+    message: dict[str, Any] | None = None  # of the first choice
+    raws: RawThoughts = {}  # the provider's own spelling of its thoughts
+    base_resp: Any = None
+
+
+class _Choice(Struct):
+    message: dict[str, Raw] | None = None
+    finish_reason: Any = None
+
+
+class _Body(Struct):
+    id: Any = None
+    model: Any = None
+    usage: Any = None
+    error: Any = None
+    base_resp: Any = None
+    choices: list[_Choice] | None = None
+
+
+_body = msgspec.json.Decoder(_Body).decode
+_value = msgspec.json.Decoder().decode
+REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
+"""Exceptions of `decode`."""
+
+
+def decode(body: bytes) -> ChatAnswer:
+    """Read a valid body whose thoughts are all members of the message."""
+    read = _body(body)
+    choice = read.choices[0] if read.choices else None
+    if choice is None or choice.message is None:
+        return ChatAnswer(read.id, read.model, read.usage, read.error, base_resp=read.base_resp)
+    message: dict[str, Any] = {}
+    raws: dict[tuple[Carrier, int], str] = {}
+    for name, raw in choice.message.items():
+        message[name] = _value(raw)
+        if name in NAMES:
+            raws[NAMES[name], 0] = str(raw, "utf-8")
+    if _deep(message):
+        raise ValueError("thoughts may be nested deeper")
+    return ChatAnswer(
+        read.id,
+        read.model,
+        read.usage,
+        read.error,
+        choice.finish_reason,
+        message,
+        raws,
+        read.base_resp,
+    )
+
+
+def _deep(message: dict[str, Any]) -> bool:
+    """Whether there are content lists or calls that may hold thoughts."""
+    if isinstance(message.get("content"), list):
+        return True
+    calls = message.get("tool_calls")
+    return isinstance(calls, list) and any("extra_content" in c for c in calls if type(c) is dict)
+
+
+def lenient(body: bytes) -> ChatAnswer:
+    """Read any body that is JSON. Raises `Unreadable` for others."""
+    document = splice.loads(body)
+    if not isinstance(document, dict):
+        return ChatAnswer()
+    answer = ChatAnswer(
+        id=document.get("id"),
+        model=document.get("model"),
+        usage=document.get("usage"),
+        error=document.get("error"),
+        base_resp=document.get("base_resp"),
+    )
+    choices = document.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(choice, dict) and isinstance(message := choice.get("message"), dict):
+        answer.finish_reason, answer.message = choice.get("finish_reason"), message
+        answer.raws = _raws(body)
+    return answer
+
+
+def _raws(body: bytes) -> RawThoughts:
+    try:
+        choice = splice.elements(body, splice.members(body)["choices"])[0]
+        return raw_thoughts(body, splice.members(body, choice)["message"])
+    except (Unreadable, LookupError):
+        return {}
+
+
+class ChatBodyReader(ChatBaseReader):
+    """Reads one body that is not streamed: all events come at the end, and no deltas."""
+
+    def __init__(self, *, clock: Clock, origin: Origin, sent: int) -> None:
+        super().__init__(clock=clock, origin=origin, sent=sent)
+        self._body: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        self._body.append(data)
+        return []
+
+    def close(self, *, reason: str = "") -> list[StreamEvent]:
+        if self._ended:
+            return []
+        self.tick()
+        # One provider sends error bodies with the prefix of a stream.
+        body = b"".join(self._body).strip().removeprefix(b"data:").strip()
+        self._body = []
+        check_answer(body)
+        try:
+            parts = self._read(body)
+        except TooComplex:
+            raise
+        except (Unreadable, RecursionError):
+            parts = []
+        complete = self.outcome is not Outcome.FAILED
+        emitted = [_event(part) for part in parts if complete or type(part) is Thought]
+        return [*emitted, *self.turn_end(reason)]
+
+    def _read(self, body: bytes) -> list[OutputPart]:
+        try:
+            answer = decode(body)
+        except REFUSED:
+            answer = lenient(body)
+        self.about(id=answer.id, model=answer.model, usage=answer.usage, error=answer.error)
+        self.fail_if_refused(answer.base_resp)
+        if answer.message is None:
+            return []
+        self.finish(answer.finish_reason)
+        for name in ("content", "tool_calls"):
+            if isinstance(elements := answer.message.get(name), list):
+                check_answer_parts(len(elements))
+        # When a thought began is unknown and stays so; when it was all there is known.
+        timing = Timing(sent=self.sent, closed=self.now)
+        return output_parts(answer.message, Provenance(self.served_origin(), timing, answer.raws))
+
+
+def _event(part: OutputPart) -> Canonical:
+    if isinstance(part, Thought):
+        return Reasoning(thought=part)
+    if isinstance(part, Call):
+        return ToolCall(call=part)
+    return AssistantMessage(parts=(part,))

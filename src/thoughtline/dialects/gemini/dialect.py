@@ -1,0 +1,375 @@
+"""The `generateContent` dialect: contents are lists of parts, and any part may have a signature.
+
+A signature is a thought that belongs to the part it stands on; a part with `thought: true`, or one
+that is nothing but a signature, is a thought of its own. The model and whether to stream are said
+in the URL and not in the body. Consecutive `model` contents are one output: Google's own SDK sends
+back every chunk of a stream as a content.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from thoughtline.clock import Clock
+from thoughtline.dialects import splice
+from thoughtline.dialects.answers import AnswerHead, AnswerWriter
+from thoughtline.dialects.base import (
+    Dialect,
+    PathMatch,
+    Reader,
+    Request,
+    listed_names,
+)
+from thoughtline.dialects.content import answered_calls, blob, object_arguments, session_hints
+from thoughtline.dialects.gemini import params as gemini_params
+from thoughtline.dialects.gemini import patch as gemini_patch
+from thoughtline.dialects.gemini.answer import GeminiAnswerWriter
+from thoughtline.dialects.gemini.errors import error_body
+from thoughtline.dialects.gemini.parts import (
+    SEPARATE,
+    SIGNATURES,
+    PartRun,
+    member,
+    merged_part,
+    runs,
+    set_member,
+    signature,
+    text,
+)
+from thoughtline.dialects.gemini.reader import GeminiReader
+from thoughtline.dialects.limits import check_parts
+from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
+from thoughtline.dialects.schemas import is_openapi
+from thoughtline.dialects.thoughts import make_thought
+from thoughtline.dialects.token_counts import TokenCount
+from thoughtline.dialects.upstream_errors import UpstreamError
+from thoughtline.errors import Unreadable
+from thoughtline.log import keys
+from thoughtline.log.capabilities import Capabilities
+from thoughtline.log.parts import Blob, Call, Carrier, Note, Origin, Part, Result, Text, Thought
+from thoughtline.log.turns import Turn
+
+_PATH = re.compile(r"/models/(?P<model>[^:]+?)(?::|%3[Aa])(?P<method>[a-zA-Z]+)$")
+_STREAMS = {"generateContent": False, "streamGenerateContent": True}
+_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    413: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    502: "UNAVAILABLE",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+_WRAPPERS = ("result", "output", "content", "error")
+
+
+class Gemini(Dialect):
+    """The `generateContent` dialect."""
+
+    name = "gemini"
+    path_prefix = "/v1beta/"
+    credential_header = "x-goog-api-key"
+    models_path = "/v1beta/models"
+    models_query = "pageSize=1000"  # else 50
+    base_url_variable = "GOOGLE_GEMINI_BASE_URL"
+    history_member = "contents"
+    content_member = "parts"
+    signature_carrier = Carrier.SIGNATURE
+    _patch = staticmethod(gemini_patch.patch)
+    token_count = TokenCount(
+        path="/v1beta/models/{model}:countTokens",
+        member="totalTokens",
+        wrapper="generateContentRequest",
+    )
+    stream_end = re.compile(rb"finish(?:Reason|_reason)")
+    operation = "generate_content"
+
+    def model_names(self, body: bytes) -> list[str]:
+        return [name.removeprefix("models/") for name in listed_names(body, "models", "name")]
+
+    def request_path(self, model: str, *, stream: bool = True) -> str:
+        method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+        return f"/v1beta/models/{model}:{method}"
+
+    def match_path(self, path: str) -> PathMatch | None:
+        found = _PATH.search(path)
+        if found is None:
+            return None
+        stream = _STREAMS.get(found["method"])
+        return PathMatch(
+            generates=stream is not None,
+            counts=found["method"] == "countTokens",
+            model=unquote(found["model"]),
+            stream=stream,
+        )
+
+    def read(self, body: bytes) -> Request:
+        document = splice.loads(body)
+        if not isinstance(document, dict) or not isinstance(document.get("contents"), list):
+            raise Unreadable("expected a JSON object with a list under `contents`")
+        try:
+            history = document["contents"]
+            check_parts(history, len(body))
+            turns, anchors = _turns(history)
+        except RecursionError:
+            raise Unreadable("nested too deeply to be read") from None
+        return Request(
+            body=body,
+            tools=_tools(document.get("tools")),
+            thinking=_thinking(document),
+            turns=tuple(turns),
+            hints=session_hints(document),
+            anchors=tuple(anchors),
+        )
+
+    def write(
+        self,
+        turns: Sequence[Turn],
+        *,
+        model: str,
+        system: str = "",
+        tools: Sequence[ToolSpec] = (),
+        stream: bool = True,
+        fields: Mapping[str, Any] | None = None,
+        cache_breakpoints: bool = False,
+    ) -> bytes:
+        contents: list[Any] = []
+        before: Sequence[Part] = ()
+        for turn in turns:
+            if parts := _written_input(turn.input, before):
+                contents.append({"role": "user", "parts": parts})
+            own = turn.target is None or turn.target.dialect == self.name
+            if parts := _written_output(turn.output, own=own):
+                contents.append({"role": "model", "parts": parts})
+            before = turn.output
+        document: dict[str, Any] = {"contents": contents}
+        if system:
+            document["systemInstruction"] = {"parts": [{"text": system}]}
+        if tools:
+            declared = [_written_tool(tool) for tool in tools]
+            document["tools"] = [{"functionDeclarations": declared}]
+        return splice.dumps(document | dict(fields or {}))
+
+    def params(self, request: Request) -> RequestParams:
+        return gemini_params.read_params(request)
+
+    def param_fields(self, params: RequestParams, takes: Capabilities) -> ParamFields:
+        return gemini_params.write_fields(params, takes)
+
+    def answer_writer(self, head: AnswerHead) -> AnswerWriter:
+        return GeminiAnswerWriter(head)
+
+    def reader(self, *, stream: bool, clock: Clock, origin: Origin, sent: int) -> Reader:
+        return GeminiReader(stream=stream, clock=clock, origin=origin, sent=sent)
+
+    def streams_array(self, query: str) -> bool:
+        return "alt=sse" not in query.split("&")
+
+    def upstream_error(self, error: UpstreamError) -> bytes:
+        return error_body(error)
+
+    def error(self, status: int, message: str, *, code: str = "") -> bytes:
+        name = _STATUSES.get(status, "INVALID_ARGUMENT" if status < 500 else "INTERNAL")
+        error: dict[str, Any] = {"code": status, "message": message, "status": name}
+        if code:
+            info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code}
+            error["details"] = [info]
+        return splice.dumps({"error": error})
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def _turns(contents: list[Any]) -> tuple[list[Turn], list[tuple[int, ...]]]:
+    """Return the turns, and for each the contents that its output stands in."""
+    turns: list[Turn] = []
+    anchors: list[tuple[int, ...]] = []
+    input_parts: list[Part] = []
+    output: list[list[Any]] = []  # that is being read, content by content
+    places: list[int] = []
+    for index, content in enumerate([*contents, {}]):
+        if isinstance(content, dict) and content.get("role") == "model":
+            output.append(_parts(content))
+            places.append(index)
+            continue
+        if places:
+            turns.append(Turn(input=tuple(input_parts), output=tuple(_output(output))))
+            anchors.append(tuple(places))
+            input_parts, output, places = [], [], []
+        input_parts += _input(content)
+    if input_parts:
+        turns.append(Turn(input=tuple(input_parts)))
+        anchors.append(())
+    return turns, anchors
+
+
+def _parts(content: dict[str, Any]) -> list[Any]:
+    parts = content.get("parts")
+    return parts if isinstance(parts, list) else []
+
+
+def _output(contents: list[list[Any]]) -> list[Part]:
+    return [part for run in runs(contents) for part in _run(run)]
+
+
+def _run(run: PartRun) -> list[Part]:
+    first = run.parts[0]
+    if run.kind in SEPARATE:
+        raw = merged_part(splice.dumps(first), [text(part) for part in run.parts], run.parts[-1])
+        return [make_thought(Carrier.PART, splice.loads(raw), raw.decode())]
+    part: Part
+    if run.kind == "text":
+        part = Text(text="".join(part["text"] for part in run.parts))
+    elif run.kind == "call":
+        part = _call(member(first, "functionCall"))
+    else:
+        part = _blob(first)
+    signed = signature(first)
+    return [make_thought(Carrier.SIGNATURE, signed), part] if signed else [part]
+
+
+def _call(call: dict[str, Any]) -> Call:
+    name, args, id = call.get("name"), call.get("args"), call.get("id")
+    return Call(
+        name=name if isinstance(name, str) else "",
+        arguments=splice.dumps(args).decode() if args is not None else "{}",
+        id=id if isinstance(id, str) else "",
+    )
+
+
+def _blob(part: Any) -> Blob:
+    if not isinstance(part, dict):
+        return blob("unknown", part)
+    unsigned = {key: value for key, value in part.items() if key not in SIGNATURES}
+    return blob(next(iter(unsigned), "unknown"), unsigned)
+
+
+def _input(content: Any) -> list[Part]:
+    if not isinstance(content, dict):
+        return [blob("unknown", content)]
+    parts: list[Part] = []
+    for part in _parts(content):
+        answer = member(part, "functionResponse")
+        if isinstance(answer, dict):
+            parts += _result(answer)
+        elif isinstance(part, dict) and isinstance(part.get("text"), str):
+            parts.append(Text(text=part["text"]))
+        else:
+            parts.append(_blob(part))
+    return parts
+
+
+def _result(answer: dict[str, Any]) -> list[Part]:
+    """Return a tool's result: an object in this API, often only a wrapper of its text."""
+    response, id, name = answer.get("response"), answer.get("id"), answer.get("name")
+    content, error = "", False
+    if isinstance(response, dict) and len(response) == 1:
+        ((key, value),) = response.items()
+        if key in _WRAPPERS and isinstance(value, str):
+            content, error, response = value, key == "error", None
+    if response is not None:
+        content = response if isinstance(response, str) else keys.canonical_json(response)
+    result = Result(
+        content=content,
+        call=id if isinstance(id, str) else "",
+        name=name if isinstance(name, str) else "",
+        error=error,
+    )
+    media = answer.get("parts")
+    return [result, *(_blob(part) for part in (media if isinstance(media, list) else ()))]
+
+
+def _tools(tools: Any) -> bool:
+    declared = tools if isinstance(tools, list) else [tools]
+    return any(bool(member(tool, "functionDeclarations")) for tool in declared)
+
+
+def _thinking(document: dict[str, Any]) -> bool | None:
+    config = member(member(document, "generationConfig"), "thinkingConfig")
+    budget = member(config, "thinkingBudget")
+    if isinstance(budget, int) and not isinstance(budget, bool):
+        return budget != 0
+    asked = member(config, "thinkingLevel") or member(config, "includeThoughts")
+    return True if asked else None
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def _written_input(parts: Sequence[Part], before: Sequence[Part]) -> list[Any]:
+    calls = [part for part in before if isinstance(part, Call)]
+    places = iter(answered_calls(before, parts))
+    written: list[Any] = []
+    for part in parts:
+        if isinstance(part, Result):
+            place = next(places)
+            name = part.name or (calls[place].name if place is not None else "")
+            response: dict[str, Any] = {
+                "name": name,
+                "response": {"error" if part.error else "result": part.content},
+            }
+            id = part.call if place is None else calls[place].id
+            if shown := [made for blob in part.media if (made := _written_media(blob)) is not None]:
+                response["parts"] = shown
+            written.append({"functionResponse": {"id": id, **response} if id else response})
+        elif isinstance(part, Text | Note) and part.text:  # this API has no instructions in place
+            written.append({"text": part.text})
+        elif isinstance(part, Blob) and (made := _written_media(part)) is not None:
+            written.append(made)
+    return written
+
+
+def _written_media(part: Blob) -> Any:
+    """Return a part; None where the blob cannot be said here."""
+    if part.raw:
+        return msgspec.Raw(part.raw)
+    if part.data:
+        return {"inlineData": {"mimeType": part.mime, "data": part.data}}
+    file = {"fileUri": part.url} | ({"mimeType": part.mime} if part.mime else {})
+    return {"fileData": file} if part.url else None
+
+
+def _written_output(parts: Sequence[Part], *, own: bool) -> list[Any]:
+    written: list[Any] = []
+    pending = ""  # the signature of the next part
+    for part in parts:
+        if isinstance(part, Thought):
+            if part.carrier is Carrier.PART:
+                written.append(msgspec.Raw(part.raw))
+            elif part.carrier is Carrier.SIGNATURE:
+                pending = part.raw
+            continue
+        raw = _written_part(part, own=own)
+        if raw:
+            raw = set_member(raw, SIGNATURES[0], pending.encode()) if pending else raw
+            written.append(msgspec.Raw(raw))
+        pending = ""
+    return written
+
+
+def _written_part(part: Part, *, own: bool) -> bytes:
+    if isinstance(part, Text) and part.text:
+        return splice.dumps({"text": part.text})
+    if isinstance(part, Call):
+        call: dict[str, Any] = {"name": part.name, "args": object_arguments(part.arguments)}
+        return splice.dumps({"functionCall": {"id": part.id, **call} if part.id else call})
+    if isinstance(part, Blob) and own:  # blobs of other dialects have no place here
+        return part.raw.encode()
+    return b""
+
+
+def _written_tool(tool: ToolSpec) -> dict[str, Any]:
+    declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
+    if not tool.parameters:
+        return declared
+    member = "parameters" if is_openapi(tool.parameters) else "parametersJsonSchema"
+    return declared | {member: tool.parameters}

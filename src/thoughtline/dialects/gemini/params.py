@@ -1,0 +1,264 @@
+"""What a `generateContent` request asks beside its contents, read from one, written for another."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from thoughtline.dialects import splice
+from thoughtline.dialects.base import Request
+from thoughtline.dialects.gemini.parts import member
+from thoughtline.dialects.media import media
+from thoughtline.dialects.params import (
+    OutputFormat,
+    ParamFields,
+    RequestParams,
+    ToolChoice,
+    ToolSpec,
+    budget_of_effort,
+    effort_of_budget,
+    nearest_effort,
+    unread,
+)
+from thoughtline.dialects.values import (
+    mapping,
+    number,
+    sequence,
+    string,
+    strings,
+    whole_number,
+)
+from thoughtline.log import keys
+from thoughtline.log.capabilities import Capabilities, EffortStyle
+from thoughtline.log.parts import Part, Result, Text
+
+_READ = frozenset(
+    "model contents systemInstruction tools toolConfig generationConfig labels".split()  # noqa: SIM905 (a list of a word per line is longer)
+)
+_READ_CONFIG = frozenset(
+    """candidateCount maxOutputTokens temperature topP topK seed frequencyPenalty presencePenalty
+    stopSequences responseMimeType responseSchema responseJsonSchema thinkingConfig""".split()  # noqa: SIM905 (a list of a word per line is longer)
+)
+"""Members that are read, or that only say whose a request is."""
+_USUAL = {"responseModalities": (["TEXT"],)}
+_SNAKE = re.compile("_([a-z])")
+_WRAPPERS = ("result", "output", "content", "error")
+_MODES = {"AUTO": "auto", "NONE": "none", "ANY": "required", "VALIDATED": "auto"}
+
+
+def read_params(request: Request) -> RequestParams:
+    """Read a request once more, for another dialect. Members come in camel or in snake case."""
+    document = splice.loads(request.body)
+    config = mapping(member(document, "generationConfig"))
+    tools, hosted = _tools(member(document, "tools"))
+    left = unread(_camel(document), _READ) + unread(_camel(config), _READ_CONFIG, _USUAL)
+    calling = mapping(member(document, "toolConfig"))
+    left += unread(_camel(calling), ("functionCallingConfig",))
+    if string(member(config, "responseMimeType")) not in ("", "text/plain", "application/json"):
+        left.append("responseMimeType")
+    thinking = mapping(member(config, "thinkingConfig"))
+    several = member(config, "candidateCount")
+    return RequestParams(
+        model=request.model,
+        stream=request.stream,
+        system=_system(member(document, "systemInstruction")),
+        inputs=_inputs(sequence(document.get("contents"))),
+        tools=tools,
+        tool_choice=_choice(calling),
+        effort=_effort(thinking),
+        max_tokens=whole_number(member(config, "maxOutputTokens")),
+        temperature=number(config.get("temperature")),
+        top_p=number(member(config, "topP")),
+        top_k=whole_number(member(config, "topK")),
+        seed=whole_number(config.get("seed")),
+        frequency_penalty=number(member(config, "frequencyPenalty")),
+        presence_penalty=number(member(config, "presencePenalty")),
+        stop=strings(member(config, "stopSequences")),
+        output_format=_format(config),
+        left=(*left, *hosted),
+        refused=() if several in (None, 1) else (f"candidateCount={several}",),
+    )
+
+
+def _camel(members: dict[str, Any]) -> dict[str, Any]:
+    """Members by their names in camel case."""
+    return {_SNAKE.sub(lambda found: found[1].upper(), name): members[name] for name in members}
+
+
+def _system(instruction: Any) -> str:
+    if isinstance(instruction, str):
+        return instruction
+    parts = sequence(mapping(instruction).get("parts")) or [instruction]
+    texts = [string(mapping(part).get("text")) for part in parts]
+    return "\n\n".join(text for text in texts if text)
+
+
+# -- the history's input -------------------------------------------------------------------------
+
+
+def _inputs(contents: list[Any]) -> tuple[tuple[Part, ...], ...]:
+    """The input of every turn as the dialect reads them."""
+    inputs: list[tuple[Part, ...]] = []
+    parts: list[Part] = []
+    answered = False
+    for content in contents:
+        if mapping(content).get("role") == "model":
+            answered = True
+            continue
+        if answered:
+            inputs.append(tuple(parts))
+            parts, answered = [], False
+        for part in sequence(mapping(content).get("parts")):
+            parts += _part(mapping(part))
+    if answered or parts:
+        inputs.append(tuple(parts))
+    return tuple(inputs)
+
+
+def _part(part: dict[str, Any]) -> list[Part]:
+    if isinstance(part.get("text"), str):
+        return [Text(text=part["text"])]
+    if isinstance(answer := member(part, "functionResponse"), dict):
+        return [_result(answer)]
+    if inline := mapping(member(part, "inlineData")):
+        return [media(data=string(inline.get("data")), mime=string(member(inline, "mimeType")))]
+    if file := mapping(member(part, "fileData")):
+        return [media(url=string(member(file, "fileUri")), mime=string(member(file, "mimeType")))]
+    return []
+
+
+def _result(answer: dict[str, Any]) -> Result:
+    response, error = answer.get("response"), False
+    content = response if isinstance(response, str) else keys.canonical_json(response)
+    if isinstance(response, dict) and len(response) == 1:
+        ((key, value),) = response.items()
+        if key in _WRAPPERS and isinstance(value, str):
+            content, error = value, key == "error"
+    parts = [found for part in sequence(answer.get("parts")) for found in _part(mapping(part))]
+    return Result(
+        content=content,
+        call=string(answer.get("id")),
+        name=string(answer.get("name")),
+        error=error,
+        media=tuple(part for part in parts if not isinstance(part, Text)),  # type: ignore[misc]
+    )
+
+
+# -- tools, effort, format -----------------------------------------------------------------------
+
+
+def _tools(declared: Any) -> tuple[tuple[ToolSpec, ...], list[str]]:
+    """The tools that a client runs itself, and the names of those that its provider would run."""
+    tools: list[ToolSpec] = []
+    hosted: list[str] = []
+    for group in sequence(declared) or [declared]:
+        functions = sequence(member(group, "functionDeclarations"))
+        tools += [_tool(function) for function in functions if isinstance(function, dict)]
+        known = ("functionDeclarations", "function_declarations")
+        hosted += [name for name in mapping(group) if name not in known]
+    return tuple(tools), hosted
+
+
+def _tool(function: dict[str, Any]) -> ToolSpec:
+    schema = member(function, "parametersJsonSchema")
+    return ToolSpec(
+        name=string(function.get("name")),
+        description=string(function.get("description")),
+        parameters=mapping(schema) or _lower_types(mapping(function.get("parameters"))),
+    )
+
+
+def _lower_types(schema: Any) -> Any:
+    """A schema with the types of JSON Schema: this API spells them in capitals."""
+    if isinstance(schema, list):
+        return [_lower_types(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: value.lower() if key == "type" and isinstance(value, str) else _lower_types(value)
+        for key, value in schema.items()
+    }
+
+
+def _choice(config: dict[str, Any]) -> ToolChoice | None:
+    calling = mapping(member(config, "functionCallingConfig"))
+    mode = _MODES.get(string(calling.get("mode")))
+    names = strings(member(calling, "allowedFunctionNames"))
+    return ToolChoice(mode=mode, names=names) if mode else None
+
+
+def _effort(thinking: dict[str, Any]) -> str:
+    level = string(member(thinking, "thinkingLevel")).lower()
+    if level in ("minimal", "low", "medium", "high"):
+        return level
+    budget = whole_number(member(thinking, "thinkingBudget"))
+    return effort_of_budget(budget) if budget is not None else ""
+
+
+def _format(config: dict[str, Any]) -> OutputFormat | None:
+    if member(config, "responseMimeType") != "application/json":
+        return None
+    plain = member(config, "responseJsonSchema")
+    schema = plain if plain is not None else _lower_types(member(config, "responseSchema"))
+    return OutputFormat(schema=schema if isinstance(schema, dict) else None)
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
+    """The members of a body that ask the same of a `generateContent` provider."""
+    limit = params.max_tokens
+    if limit is not None and takes.max_output:
+        limit = min(limit, takes.max_output)
+    simple: Mapping[str, Any] = {
+        "maxOutputTokens": limit,
+        "temperature": params.temperature,
+        "topP": params.top_p,
+        "topK": params.top_k,
+        "seed": params.seed,
+        "frequencyPenalty": params.frequency_penalty,
+        "presencePenalty": params.presence_penalty,
+        "stopSequences": list(params.stop) or None,
+    }
+    config = {name: value for name, value in simple.items() if value is not None}
+    thinking, left = _written_effort(params, takes)
+    config["thinkingConfig"] = thinking
+    if params.output_format is not None:
+        config["responseMimeType"] = "application/json"
+        if params.output_format.schema is not None:
+            config["responseJsonSchema"] = params.output_format.schema
+    fields: dict[str, Any] = {"generationConfig": config}
+    if params.tool_choice is not None and params.tools:
+        fields["toolConfig"] = _written_choice(params.tool_choice)
+    if params.verbosity:
+        left.append("verbosity")
+    if params.parallel_calls is False and params.tools:
+        left.append("parallel_tool_calls")
+    return ParamFields(fields=fields, left=tuple(left))
+
+
+def _written_effort(params: RequestParams, takes: Capabilities) -> tuple[dict[str, Any], list[str]]:
+    shown = {"includeThoughts": True}
+    if not params.effort:
+        return shown, []
+    if takes.effort_style is EffortStyle.BUDGET:
+        off = params.effort == "none"
+        if off and not takes.thinking_off:
+            return shown, ["effort=none"]
+        return ({"thinkingBudget": 0} if off else shown | _budget(params.effort)), []
+    effort = nearest_effort(params.effort, takes.efforts or ("low", "medium", "high"))
+    return (
+        (shown | {"thinkingLevel": effort}, []) if effort else (shown, [f"effort={params.effort}"])
+    )
+
+
+def _budget(effort: str) -> dict[str, int]:
+    return {"thinkingBudget": min(budget_of_effort(effort), 24576)}
+
+
+def _written_choice(choice: ToolChoice) -> dict[str, Any]:
+    modes = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+    calling: dict[str, Any] = {"mode": modes[choice.mode]}
+    if choice.names and choice.mode == "required":
+        calling["allowedFunctionNames"] = list(choice.names)
+    return {"functionCallingConfig": calling}

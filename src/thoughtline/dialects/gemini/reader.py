@@ -1,0 +1,382 @@
+"""The reader of Gemini responses: server-sent events, a streamed JSON array, or one body.
+
+All three are GenerateContentResponses, one or many, and are told apart by their first byte. Most
+of them hold nothing but a piece of plain text or of a thought's summary: those fit the strict
+structs below, everything else is read with `json`. Parts that continue one another are one text
+or one thought (see `parts`); the canonical events come at the end, in order of arrival.
+"""
+
+import re
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from thoughtline.clock import Clock
+from thoughtline.dialects import splice
+from thoughtline.dialects.gemini.parts import (
+    SEPARATE,
+    PendingRun,
+    continues,
+    part_kind,
+    raw_parts,
+    signature,
+    text,
+)
+from thoughtline.dialects.limits import (
+    CHECKED_SIZE,
+    MAX_EVENT_SIZE,
+    check_answer_parts,
+    check_event,
+    check_event_count,
+)
+from thoughtline.dialects.reader import BaseReader, load_leniently, token_count
+from thoughtline.dialects.sse import SseParser
+from thoughtline.dialects.surrogates import replace_surrogates
+from thoughtline.errors import Unreadable
+from thoughtline.log.events import (
+    Delta,
+    Outcome,
+    ReasoningDelta,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+)
+from thoughtline.log.parts import Call, Carrier, Origin, Part, Text
+from thoughtline.log.usage import Usage, add_counts
+
+_STOPS = {
+    "STOP": StopReason.END,
+    "MAX_TOKENS": StopReason.LENGTH,
+    "SAFETY": StopReason.FILTER,
+    "RECITATION": StopReason.FILTER,
+    "BLOCKLIST": StopReason.FILTER,
+    "PROHIBITED_CONTENT": StopReason.FILTER,
+    "SPII": StopReason.FILTER,
+}
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_BRACE = re.compile(rb'[^"{}]*+(?:' + _STRING + rb'[^"{}]*+)*+([{}])', re.DOTALL)
+_check = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+class JsonObjects:
+    """Splits a streamed array into its JSON objects, in any chunking.
+
+    Brackets, commas and space between the objects do not matter; a single object is a stream of
+    one. Objects whose last brace begins or ends a line are found at once and checked; otherwise
+    braces are counted, and those inside strings do not count.
+    """
+
+    __slots__ = ("_at", "_depth", "_marks", "_max_size", "_pieces")
+
+    def __init__(self, max_size: int = MAX_EVENT_SIZE) -> None:
+        self._max_size = max_size  # bytes of an object
+        self._pieces: list[bytes] = []
+        self._at = 0  # read so far, in the joined pieces; an open object begins at 0
+        self._depth = 0
+        self._marks = [b"\n}", b"}\n", b"}\r"]
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the objects completed by these bytes."""
+        self._pieces.append(data)
+        if b"}" not in data:  # nothing can end here: a long string costs no second look
+            return []
+        buffer = b"".join(self._pieces)
+        if len(buffer) > CHECKED_SIZE:
+            check_event(buffer, self._max_size)
+        check_event_count(data.count(b"{") // 8, len(data))
+        at, depth, start = self._at, self._depth, 0
+        found: list[bytes] = []
+        while True:
+            if not depth:
+                start = buffer.find(b"{", at)
+                if start < 0:
+                    at = start = len(buffer)
+                    break
+                at, depth = start + 1, 1
+                if end := self._end(buffer, start):
+                    found.append(buffer[start:end])
+                    at, depth = end, 0
+                    continue
+            match = _BRACE.match(buffer, at)
+            if match is None:
+                break
+            at = match.end()
+            depth += 1 if match[1] == b"{" else -1
+            if not depth:
+                found.append(buffer[start:at])
+        self._pieces = [buffer[start:]]
+        self._at, self._depth = at - start, depth
+        return found
+
+    def _end(self, buffer: bytes, start: int) -> int:
+        """Return where the object ends, if a line begins or ends with its brace; else 0."""
+        for mark in self._marks:
+            place = buffer.find(mark, start)
+            if place > 0:
+                end = place + mark.index(b"}") + 1
+                try:
+                    _check(buffer[start:end])
+                except (msgspec.MsgspecError, RecursionError):
+                    continue
+                if mark is not self._marks[0]:  # the next one will end like this one
+                    self._marks = [mark, *(other for other in self._marks if other is not mark)]
+                return end
+        return 0
+
+
+_NONE = Raw()
+
+
+class _Part(Struct, gc=False):
+    text: str
+    thought: bool = False
+    signed: None = field(default=None, name="thoughtSignature")
+    thought_signature: None = None
+
+
+class _Content(Struct, gc=False):
+    parts: tuple[_Part]
+
+
+class _Candidate(Struct, gc=False):
+    content: _Content
+    finish: None = field(default=None, name="finishReason")
+    index: Literal[0] | None = None
+
+
+class _Plain(Struct, gc=False):
+    """A response that holds one piece of text and nothing else; the decoder refuses all others."""
+
+    candidates: tuple[_Candidate]
+    counts: Raw = field(default=_NONE, name="usageMetadata")  # only the last one is looked at
+    error: None = None
+
+
+_decode = msgspec.json.Decoder(_Plain).decode
+
+
+class GeminiReader(BaseReader):
+    """Reads one `generateContent` or `streamGenerateContent` response."""
+
+    def __init__(self, *, stream: bool, clock: Clock, origin: Origin, sent: int) -> None:
+        super().__init__(clock=clock, origin=origin, sent=sent)
+        self._stream = stream
+        self._sse: SseParser | None = None
+        self._objects: JsonObjects | None = None
+        self._body: list[bytes] | None = None  # of a response that is not streamed
+        self._runs: list[PendingRun] = []  # in order of arrival
+        self._calls = 0
+        self._counts = _NONE
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        self.tick()
+        emitted: list[Delta] = []
+        if self._sse is not None:
+            for event in self._sse.feed_data(data):
+                self._event(event, emitted)
+        elif self._objects is not None:
+            for document in self._objects.feed(data):
+                self._event(document, emitted)
+        elif self._body is not None:
+            self._body.append(data)
+        elif data := data.lstrip(b"\xef\xbb\xbf \t\r\n"):
+            if data[:1] in (b"[", b"{") and not self._stream:
+                self._body = []
+            elif data[:1] in (b"[", b"{"):
+                self._objects = JsonObjects()
+            else:
+                self._sse = SseParser()
+            return self.feed(data)
+        return list[StreamEvent](emitted)
+
+    def close(self, *, reason: str = "") -> list[StreamEvent]:
+        self.tick()
+        emitted: list[Delta] = []
+        for event in self._sse.finish() if self._sse is not None else ():
+            self._event(event.data, emitted)
+        if self._body is not None:
+            body, self._body = b"".join(self._body), None
+            for document in JsonObjects(max_size=len(body)).feed(body):
+                self._event(document, [])
+        if self._ended:
+            return [*emitted]
+        self._count()
+        return [*emitted, *self._canonical(), *self.turn_end(reason)]
+
+    # -- one response of many --------------------------------------------------------------------
+
+    def _event(self, data: bytes, emitted: list[Delta]) -> None:
+        try:
+            if self._grow(_decode(data), emitted):
+                return
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            pass  # anything but a piece of text
+        deltas: list[Delta] = []
+        self._read_any(data, deltas)
+        emitted += map(self.joined_surrogates, deltas)
+
+    def _grow(self, plain: _Plain, emitted: list[Delta]) -> bool:
+        """Take in one more piece of the run that is growing; False where something new begins."""
+        part = plain.candidates[0].content.parts[0]
+        run = self._runs[-1] if self._runs else None
+        more = part.text
+        if run is None or run.signature_value or not more:
+            return False
+        if part.thought:
+            if run.kind != "thought":
+                return False
+            if run.watch is not None:
+                run.watch.touch(self.now)
+            emitted.append(ReasoningDelta(more))
+        elif run.kind == "text":
+            emitted.append(TextDelta(more))
+        else:
+            return False
+        run.texts.append(more)
+        if plain.counts is not _NONE:
+            self._counts = plain.counts
+        return True
+
+    def _read_any(self, data: bytes, emitted: list[Delta]) -> None:
+        document = load_leniently(data)
+        if document is None:
+            return
+        self.note_damage(data)
+        self._about(document)
+        candidates = document.get("candidates")
+        for place, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
+            if isinstance(candidate, dict) and candidate.get("index") in (0, None):
+                content = candidate.get("content")
+                parts = content.get("parts") if isinstance(content, dict) else None
+                if isinstance(parts, list):
+                    self.count_elements(parts)
+                    self._parts(parts, raw_parts(data, place, parts), emitted)
+                self._finish(candidate.get("finishReason"), emitted)
+                break
+
+    def _about(self, document: dict[str, Any]) -> None:
+        model, id = document.get("modelVersion"), document.get("responseId")
+        if isinstance(model, str) and model:
+            self.model = replace_surrogates(model)
+        if isinstance(id, str) and id:
+            self.response = replace_surrogates(id)
+        if isinstance(counts := document.get("usageMetadata"), dict):
+            self.usage, self._counts = _usage(counts), _NONE
+        feedback, error = document.get("promptFeedback"), document.get("error")
+        blocked = feedback.get("blockReason") if isinstance(feedback, dict) else None
+        if isinstance(blocked, str):
+            self.outcome, self.reason = Outcome.FAILED, replace_surrogates(blocked)
+        if error is not None:
+            self.fail(error)
+
+    def _finish(self, reason: Any, emitted: list[Delta]) -> None:
+        if not isinstance(reason, str):
+            return
+        self.done = True
+        self.stop = _STOPS.get(reason, StopReason.OTHER)
+        self._close_thought(emitted)
+        if self.outcome is Outcome.FAILED or reason == "STOP":
+            return
+        self.outcome = Outcome.CAPPED if reason == "MAX_TOKENS" else Outcome.FAILED
+        self.reason = replace_surrogates(reason)
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _parts(self, parts: list[Any], raws: list[bytes], emitted: list[Delta]) -> None:
+        border = True
+        for part, raw in zip(parts, raws, strict=True):
+            if raw and isinstance(part, dict) and part_kind(part):
+                self._part(part, raw, emitted, border=border)
+                border = False
+
+    def _part(
+        self, part: dict[str, Any], raw: bytes, emitted: list[Delta], *, border: bool
+    ) -> None:
+        what, signed = part_kind(part), bool(signature(part))
+        run = self._runs[-1] if self._runs and border else None
+        if run is not None and continues(run.kind, bool(run.signature_value), what, signed):
+            run.grow(part)
+        else:
+            self._close_thought(emitted)
+            run = PendingRun(part, raw)
+            if self._stream and (signed or what == "thought"):
+                run.watch = self.open_watch()
+            self._runs.append(run)
+            check_answer_parts(len(self._runs))
+        if what == "thought" and (more := text(part)):
+            if run.watch is not None:
+                run.watch.touch(self.now)
+            emitted.append(ReasoningDelta(more))
+        elif what == "text":
+            emitted.append(TextDelta(part["text"]))
+        elif what == "call":
+            call = run.call()
+            emitted.append(ToolCallDelta(self._calls, call.arguments, call.name, call.id))
+            self._calls += 1
+        if signed:
+            self._close_thought(emitted)
+
+    def _close_thought(self, emitted: list[Delta]) -> None:
+        """Close the thought that was growing: nothing more can come."""
+        run = self._runs[-1] if self._runs else None
+        if run is not None and run.watch is not None and run.watch.closed is None:
+            ended = self.reasoning_end(run.watch)
+            if run.kind == "thought":  # a signature on another part is not shown
+                emitted.append(ended)
+
+    # -- in between ------------------------------------------------------------------------------
+
+    @property
+    def has_output(self) -> bool:
+        return any(run.kind not in SEPARATE for run in self._runs)
+
+    def snapshot(self) -> list[Part]:
+        parts: list[Part] = []
+        for run in self._runs:
+            thinks = run.kind in SEPARATE
+            if run.watch is not None and (thinks or run.signature_value):
+                carrier = Carrier.PART if thinks else Carrier.SIGNATURE
+                text = "".join(run.texts) if thinks else ""
+                parts.append(self.partial_thought(carrier, run.watch, text))
+            if run.kind == "call":
+                parts.append(Call(name=run.call().name, arguments=""))
+            elif not thinks:
+                parts.append(Text(text=""))
+        return parts
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def _count(self) -> None:
+        """Read the usage of the last chunk: every chunk repeats it, and most are not decoded."""
+        try:
+            counts = splice.loads(bytes(self._counts))
+        except Unreadable:
+            return
+        if isinstance(counts, dict):
+            self.usage = _usage(counts)
+
+    def _canonical(self) -> list[StreamEvent]:
+        """Return the canonical events of everything that is complete, in order of arrival."""
+        finished = self.done and self.outcome is not Outcome.FAILED
+        emitted: list[StreamEvent] = []
+        for run in self._runs:
+            if (found := run.thought()) is not None:
+                aborted = not finished and run.watch is not None and run.watch.closed is None
+                carrier, raw = found
+                emitted.append(self.reasoning(carrier, raw, run.watch, aborted=aborted))
+            if finished and run.kind not in SEPARATE:
+                emitted.append(run.event())
+        return emitted
+
+
+def _usage(counts: dict[str, Any]) -> Usage:
+    reasoning = token_count(counts.get("thoughtsTokenCount"))
+    tool_results = token_count(counts.get("toolUsePromptTokenCount"))
+    return Usage(
+        input=add_counts(token_count(counts.get("promptTokenCount")), tool_results),
+        output=add_counts(token_count(counts.get("candidatesTokenCount")), reasoning),
+        reasoning=reasoning,
+        cached=token_count(counts.get("cachedContentTokenCount")),
+    )

@@ -1,0 +1,182 @@
+"""Limits on what is read: how much memory and time the structure of a JSON text may cost.
+
+A list of very many tiny elements takes far more memory as values than as text, and holds the event
+loop while it is read. So the cost of a large text is estimated before it is decoded, from its
+commas and brackets outside of strings, and the parts of a history are counted before they are made.
+What is beyond a limit is `TooComplex`: it passes on unread. Small texts are not looked at.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from thoughtline.errors import Unreadable
+
+CHECKED_SIZE = 64 << 10
+"""Bytes up to which a text is read whatever it holds: it cannot cost more than `FREE_COST`."""
+FREE_COST = 8 << 20
+"""Bytes of memory that the values of a text may take whatever its size."""
+MAX_COST = 64 << 20
+"""Bytes of memory that they may take at most: decoding holds the interpreter all the while."""
+COST_PER_BYTE = 7
+"""Bytes of memory that they may take for each byte of the text."""
+FREE_ANSWER_COST = 2 << 20
+ANSWER_COST_PER_BYTE = 3
+"""The same for answers."""
+MAX_WIDE_SIZE = 16 << 20
+"""Bytes that an answer may have if it is not ASCII: one wide letter makes all of them wide."""
+FREE_PARTS = 10_000
+"""Parts that a history may have whatever its size, if they are not tiny."""
+MAX_PARTS = 50_000
+BYTES_PER_PART = 64
+"""Bytes of text that there must be for each part, where there are more than `FREE_PARTS`."""
+TINY_PART = 16
+"""Bytes of text that there must be for each part in any case."""
+COUNTED_SIZE = 16 << 10
+"""Bytes up to which the parts of a history are not counted."""
+MAX_ANSWER_PARTS = 10_000
+"""Parts that an answer may have."""
+MAX_EVENT_SIZE = 16 << 20
+"""Bytes that one event of a stream may have: it is read on the event loop."""
+FREE_EVENTS = 2_000
+TINY_EVENT = 24
+"""Bytes that the events of one piece must have on average, where there are more than these."""
+HEAVY_SIZE = 1 << 20
+"""Bytes from which a text is read beside the event loop in any case."""
+HEAVY_MARKS = 4_000
+"""Commas and brackets from which it is: a part costs up to 20 microseconds until it is decided."""
+_COSTS = ((b"{", 232), (b"[", 72), (b",", 64))
+"""Bytes of memory that come with an object, a list, and another value, roughly."""
+_SLICE = 64 << 10  # other threads have their turn in between
+_LISTS = ("content", "parts", "tool_calls", "summary", "output")
+"""Members of messages and items whose elements become parts."""
+
+
+_Marks = tuple[bytes, int, int, int]
+_last_marks: _Marks = (b"", 0, 0, 0)
+
+
+def _marks(data: bytes) -> _Marks:
+    """A text, and how many objects, lists and commas seem to be in it.
+
+    One body is asked about several times in a row, so the last answer is kept.
+    """
+    global _last_marks  # noqa: PLW0603 (one value, replaced as a whole)
+    last = _last_marks
+    if last[0] is not data:
+        last = _last_marks = (data, data.count(b"{"), data.count(b"["), data.count(b","))
+    return last
+
+
+def _cost_at_once(data: bytes) -> int:
+    return sum(count * cost for count, (_, cost) in zip(_marks(data)[1:], _COSTS, strict=True))
+
+
+class TooComplex(Unreadable):
+    """There are too many elements in a text for its size."""
+
+
+def check_text(data: bytes, free: int = FREE_COST, per_byte: int = COST_PER_BYTE) -> None:
+    """Raise `TooComplex` for a JSON text whose values would take too much memory."""
+    if len(data) <= CHECKED_SIZE:
+        return
+    limit = min(MAX_COST, max(free, per_byte * len(data)))
+    if len(data) <= HEAVY_SIZE and _cost_at_once(data) <= limit:
+        return  # the usual case
+    if _cost(_slices(data), limit) > limit and _cost(_outside_strings(data), limit) > limit:
+        raise TooComplex(
+            f"{len(data)} bytes of JSON hold too many elements to be read; send fewer, or larger"
+        )
+
+
+def check_answer(data: bytes) -> None:
+    """Raise `TooComplex` for an answer that would take too much memory: some are decoded twice."""
+    if len(data) <= CHECKED_SIZE:
+        return
+    check_text(data, FREE_ANSWER_COST, ANSWER_COST_PER_BYTE)
+    if len(data) > MAX_WIDE_SIZE and not (data.isascii() and b"\\u" not in data):
+        raise TooComplex(f"the text is larger than {MAX_WIDE_SIZE} bytes")
+
+
+def check_parts(history: Iterable[Any], size: int) -> None:
+    """Raise `TooComplex` for a history with too many parts for its size in bytes."""
+    if size <= COUNTED_SIZE:
+        return
+    limit = max_parts(size)
+    count = 0
+    for message in history:
+        count += 1
+        if isinstance(message, dict):
+            for name in _LISTS:
+                if isinstance(inner := message.get(name), list):
+                    count += len(inner)
+        if count > limit:
+            raise too_many_parts(limit)
+
+
+def max_parts(size: int) -> int:
+    """How many parts there may be in so many bytes."""
+    return min(MAX_PARTS, max(min(FREE_PARTS, size // TINY_PART), size // BYTES_PER_PART))
+
+
+def is_heavy(data: bytes) -> bool:
+    """Whether a text may take so long to be read that it is read beside the event loop."""
+    if len(data) <= CHECKED_SIZE:
+        return False
+    if len(data) > HEAVY_SIZE:
+        return True
+    _, objects, lists, commas = _marks(data)
+    return objects + lists + commas // 2 > HEAVY_MARKS
+
+
+def too_many_parts(limit: int) -> TooComplex:
+    """The error for something with more parts than this."""
+    return TooComplex(f"there are more than {limit} parts, too many to be read")
+
+
+def check_answer_parts(count: int) -> None:
+    """Raise `TooComplex` for an answer with too many parts."""
+    if count > MAX_ANSWER_PARTS:
+        raise too_many_parts(MAX_ANSWER_PARTS)
+
+
+def check_event(data: bytes, max_size: int = MAX_EVENT_SIZE) -> None:
+    """Raise `TooComplex` for an event of a stream that would take too long, or too much memory."""
+    if len(data) > max_size:
+        raise TooComplex(f"an event is larger than {max_size} bytes")
+    check_answer(data)
+
+
+def check_event_count(count: int, size: int) -> None:
+    """Raise `TooComplex` for very many tiny events in a piece of a stream."""
+    if count > FREE_EVENTS and size < count * TINY_EVENT:
+        raise TooComplex(f"there are {count} events in {size} bytes, too many to be read")
+
+
+def _cost(pieces: Iterable[bytes], limit: int) -> int:
+    """Estimate the memory that the values take; stops where it is more than the limit."""
+    cost = 0
+    for piece in pieces:
+        for mark, each in _COSTS:
+            cost += each * piece.count(mark)
+        if cost > limit:
+            break
+    return cost
+
+
+def _slices(data: bytes) -> Iterator[bytes]:
+    return (data[at : at + _SLICE] for at in range(0, len(data), _SLICE))
+
+
+def _outside_strings(data: bytes) -> Iterator[bytes]:
+    """Yield what of a JSON text is not inside of strings, slice by slice."""
+    at, inside = 0, 0
+    while at < len(data):
+        end = at + _SLICE
+        piece = data[at:end]
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # do not cut an escape in two
+            end += 1
+            piece = data[at:end]
+        between = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        yield b"".join(between[inside::2])
+        inside ^= (len(between) - 1) & 1
+        at = end

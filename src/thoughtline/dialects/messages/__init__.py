@@ -1,0 +1,5 @@
+"""The Messages API: the dialect, one package."""
+
+from thoughtline.dialects.messages.dialect import Messages
+
+__all__ = ["Messages"]

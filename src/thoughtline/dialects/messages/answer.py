@@ -1,0 +1,160 @@
+"""An answer as a Messages client takes it: a stream of blocks, or one message.
+
+A thought is a thinking block whose signature is a handle: it names the turn in the log. It comes in
+exactly one `signature_delta` at the end of its block; a thought that cannot be read is a redacted
+block.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from thoughtline.dialects import splice
+from thoughtline.dialects.answers import (
+    AnswerEnd,
+    AnswerHead,
+    Block,
+    BlockDelta,
+    BlockEnd,
+    BlockEvent,
+    BlockStart,
+)
+from thoughtline.dialects.content import checked_arguments
+from thoughtline.dialects.messages.errors import error_body
+from thoughtline.dialects.upstream_errors import UpstreamError
+from thoughtline.log.events import StopReason
+from thoughtline.log.usage import Usage
+
+_STOP = {
+    StopReason.CALLS: "tool_use",
+    StopReason.LENGTH: "max_tokens",
+    StopReason.STOP_TEXT: "stop_sequence",
+    StopReason.FILTER: "refusal",
+    StopReason.WINDOW: "model_context_window_exceeded",
+}
+_DELTAS = {
+    "text": ("text_delta", "text"),
+    "thought": ("thinking_delta", "thinking"),
+    "call": ("input_json_delta", "partial_json"),
+}
+
+
+class MessagesAnswerWriter:
+    """Writes one message."""
+
+    def __init__(self, head: AnswerHead) -> None:
+        self._head = head
+        self._blocks: list[dict[str, Any]] = []
+        self._begun = False  # the open block is announced
+
+    def start(self) -> bytes:
+        usage = _usage(Usage(input=self._head.input_estimate, output=1))
+        message = self._message([], None, None, usage)
+        return self._event("message_start", message=message) + self._event("ping")
+
+    def write(self, events: Iterable[BlockEvent]) -> bytes:
+        return b"".join([self._write(event) for event in events])
+
+    def _write(self, event: BlockEvent) -> bytes:
+        block = event.block
+        match event:
+            case BlockStart():
+                # A thought with nothing to read is a block of another type: wait for its text.
+                self._begun = block.kind != "thought"
+                return self._announce(block) if self._begun else b""
+            case BlockDelta():
+                made = b"" if self._begun else self._announce(block)
+                self._begun = True
+                kind, member = _DELTAS[block.kind]
+                return made + self._delta(block, {"type": kind, member: event.text})
+            case BlockEnd():
+                return self._done(block)
+
+    def _announce(self, block: Block) -> bytes:
+        start: dict[str, Any] = {"type": "text", "text": ""}
+        if block.kind == "thought":
+            start = {"type": "thinking", "thinking": "", "signature": ""}
+        elif block.kind == "call":
+            start = {"type": "tool_use", "id": block.id, "name": _name(block), "input": {}}
+        return self._event("content_block_start", index=block.index, content_block=start)
+
+    def _delta(self, block: Block, delta: dict[str, Any]) -> bytes:
+        return self._event("content_block_delta", index=block.index, delta=delta)
+
+    def _done(self, block: Block) -> bytes:
+        made = b""
+        whole: dict[str, Any]
+        if block.kind == "thought":
+            handle = self._head.handle(block.nth)
+            if self._begun:
+                made = self._delta(block, {"type": "signature_delta", "signature": handle})
+                whole = {"type": "thinking", "thinking": block.text, "signature": handle}
+            else:
+                whole = {"type": "redacted_thinking", "data": handle}
+                made = self._event("content_block_start", index=block.index, content_block=whole)
+        elif block.kind == "call":
+            # A stream has shown them already, and its client says what is wrong with them.
+            input = {} if self._head.stream else checked_arguments(block.text)
+            whole = {"type": "tool_use", "id": block.id, "name": _name(block), "input": input}
+        else:
+            whole = {"type": "text", "text": block.text}
+        self._blocks.append(whole)
+        return made + self._event("content_block_stop", index=block.index)
+
+    def finish(self, end: AnswerEnd) -> bytes:
+        stop = _STOP.get(end.stop, "end_turn")
+        text = end.stop_text if stop == "stop_sequence" else None
+        if not self._head.stream:
+            blocks = self._blocks or [{"type": "text", "text": ""}]
+            return splice.dumps(self._message(blocks, stop, text, _usage(end.usage)))
+        made = b"" if self._blocks else self._nothing()
+        delta = {"stop_reason": stop, "stop_sequence": text}
+        made += self._event("message_delta", delta=delta, usage=_usage(end.usage))
+        return made + self._event("message_stop")
+
+    def _nothing(self) -> bytes:
+        """An answer without any content: clients want a block all the same."""
+        start = self._event(
+            "content_block_start", index=0, content_block={"type": "text", "text": ""}
+        )
+        return start + self._event("content_block_stop", index=0)
+
+    def fail_with(self, error: UpstreamError) -> bytes:
+        return b"event: error\ndata: " + error_body(error) + b"\n\n"
+
+    def keepalive(self) -> bytes:
+        return self._event("ping")
+
+    def _message(
+        self, blocks: list[Any], stop: str | None, text: str | None, usage: dict[str, int]
+    ) -> dict[str, Any]:
+        return {
+            "id": f"msg_{self._head.id}",
+            "type": "message",
+            "role": "assistant",
+            "model": self._head.model,
+            "content": blocks,
+            "stop_reason": stop,
+            "stop_sequence": text,
+            "usage": usage,
+        }
+
+    def _event(self, type: str, /, **members: Any) -> bytes:
+        if not self._head.stream:
+            return b""
+        data = splice.dumps({"type": type, **members})
+        return b"event: " + type.encode() + b"\ndata: " + data + b"\n\n"
+
+
+def _name(block: Block) -> str:
+    return block.tool.name if block.tool is not None else ""
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    """This API counts what was read from its cache, or written to it, beside the input."""
+    cached, written = usage.cached or 0, usage.cache_write or 0
+    return {
+        "input_tokens": max((usage.input or 0) - cached - written, 0),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": cached,
+        "output_tokens": usage.output or 0,
+    }

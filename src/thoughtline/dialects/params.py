@@ -1,0 +1,128 @@
+"""What a request asks beside its history, in no dialect's spelling.
+
+`Dialect.params` reads it from a client's body, `Dialect.param_fields` writes it for a provider.
+Only a request that is translated is read this way. Whatever one dialect can say and another cannot
+is named in `left`, so that it is never dropped in silence.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from thoughtline.log.parts import Part, ToolKind
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""How hard a model is to think, in rising order."""
+
+_NOTHING: tuple[Any, ...] = (None, False, "", [], {})
+_BUDGETS = {"minimal": 512, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 32768}
+
+
+class ToolSpec(Struct, frozen=True, kw_only=True):
+    """A tool that a model may call, as its provider is told."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}  # JSON Schema of its arguments
+    kind: ToolKind = ToolKind.FUNCTION
+    namespace: str = ""  # the server or group that it belongs to
+    grammar: str = ""  # of a custom tool's input, where it has one
+    strict: bool | None = None  # whether the provider enforces the schema; None: not said
+
+
+class ToolChoice(Struct, frozen=True, kw_only=True):
+    """Which tools the model may or must call."""
+
+    mode: str  # "auto", "none" or "required"
+    names: tuple[str, ...] = ()  # only these; empty: any
+
+
+class OutputFormat(Struct, frozen=True, kw_only=True):
+    """The shape that the answer's text must have."""
+
+    schema: Mapping[str, Any] | None = None  # None: any JSON object
+    name: str = ""
+    strict: bool | None = None
+
+
+class RequestParams(Struct, frozen=True, kw_only=True):
+    """What a request asks; None and empty values: it does not say."""
+
+    model: str = ""
+    stream: bool = False
+    system: str = ""  # the instructions at the head
+    inputs: tuple[tuple[Part, ...], ...] = ()  # per turn of the request: notes and media included
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parallel_calls: bool | None = None
+    effort: str = ""  # one of EFFORTS
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    stop: tuple[str, ...] = ()
+    output_format: OutputFormat | None = None
+    verbosity: str = ""
+    wants_summary: bool = False  # the client shows summaries of thoughts, not thoughts
+    wants_usage: bool = True  # the client takes a last chunk that only counts tokens
+    left: tuple[str, ...] = ()  # what no other dialect can say, by name
+    refused: tuple[str, ...] = ()  # of that: what an answer without it would be wrong for
+
+
+class ParamFields(Struct, frozen=True, kw_only=True):
+    """The members of a body that say what a request asks, and what they cannot say."""
+
+    fields: Mapping[str, Any]
+    left: tuple[str, ...] = ()
+
+
+def unread(
+    members: Mapping[str, Any], read: Collection[str], usual: Mapping[str, Sequence[Any]] = {}
+) -> list[str]:
+    """The members that ask for something that nobody reads; of some, these values ask nothing."""
+    return [
+        name
+        for name, value in members.items()
+        if name not in read and value not in (*_NOTHING, *usual.get(name, ()))
+    ]
+
+
+def read_effort(value: Any, left: list[str]) -> str:
+    """The effort that a client names; `left` gets the name of one that nobody else knows."""
+    if value in EFFORTS:
+        return str(value)
+    if value == "ultra":
+        return "max"
+    if value:
+        left.append(f"effort={value}")
+    return ""
+
+
+def nearest_effort(effort: str, steps: Sequence[str]) -> str:
+    """The next step upwards that a provider knows, else its highest; empty steps: all are known."""
+    if not effort or not steps or effort in steps:
+        return effort
+    rank = EFFORTS.index(effort)
+    known = sorted((step for step in steps if step != "none"), key=EFFORTS.index)
+    if effort == "none" or not known:
+        return ""
+    return next((step for step in known if EFFORTS.index(step) >= rank), known[-1])
+
+
+def effort_of_budget(tokens: int) -> str:
+    """The effort that a budget of thinking tokens stands for; negative: the model decides."""
+    if tokens < 0:
+        return ""
+    if tokens == 0:
+        return "none"
+    return next((effort for effort, most in _BUDGETS.items() if tokens <= most), "max")
+
+
+def budget_of_effort(effort: str, *, max_tokens: int | None = None) -> int:
+    """The thinking tokens of an effort, at least 1024 and below the limit of the answer."""
+    budget = max(_BUDGETS.get(effort, 64_000), 1024)
+    return budget if max_tokens is None else max(min(budget, max_tokens - 1), 1024)

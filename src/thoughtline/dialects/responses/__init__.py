@@ -1,0 +1,5 @@
+"""The Responses API: the dialect, one package."""
+
+from thoughtline.dialects.responses.dialect import Responses
+
+__all__ = ["Responses"]

@@ -1,0 +1,1 @@
+"""One exchange with a provider, for the gateway, the transports and the agents' loop alike."""

@@ -1,0 +1,329 @@
+"""Turns what a reader saw of one answer into events, a turn and an index entry.
+
+The client has its bytes before any of this runs. `take` keeps what is canonical and lets the rest
+pass; `finish` gives the one batch that is written: the turn's start, the new input, the output in
+arrival order, the turn's end, and the index entry under which its thoughts will be found again. No
+I/O here: the caller appends the batch.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thoughtline.clock import Clock
+from thoughtline.dialects import DEFAULT, DIALECTS
+from thoughtline.engine.translation import Translation, shown_output
+from thoughtline.log.decisions import mark, tally
+from thoughtline.log.decisions import repeated as marked
+from thoughtline.log.events import (
+    TYPE_NAMES,
+    AssistantMessage,
+    Body,
+    Draft,
+    Outcome,
+    PermissionDecision,
+    Quarantined,
+    Reasoning,
+    StreamEvent,
+    ToolCall,
+    ToolResult,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+    draft,
+)
+from thoughtline.log.index import IndexEntry, index_entry
+from thoughtline.log.keys import TurnKeys, rolling_keys, session_key, string_digest
+from thoughtline.log.parts import Blob, Call, Decision, Origin, Part, Result, Text, Thought
+from thoughtline.log.turns import Turn
+from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.match import RequestPath
+from thoughtline.stores.base import Batch
+
+NOT_UTF_8 = "not UTF-8"
+"""Why a thought is quarantined that cannot be sent back as it came."""
+_REPLACED = re.compile(r"\ufffd|\\u[fF]{3}[dD]")
+
+
+class Capture(Struct, kw_only=True, eq=False):
+    """The turn of one exchange, while its answer arrives."""
+
+    path: RequestPath
+    replay_plan: ReplayPlan
+    origin: Origin
+    tenant: str
+    clock: Clock
+    session: str = ""  # empty: the parent's, or a new one
+    turn: str = ""
+    parent: str = ""
+    wire: str = ""  # how the request went out, where there is more than one way
+    ended: TurnEnded | None = None  # how the turn ended, once that is known
+    damaged: bool = False  # something in the answer was not UTF-8
+    translation: Translation | None = None  # where the client speaks another dialect
+    decisions_mark: str = ""  # mark of the decisions that its start was written with, if it was
+    _unfinished: Turn | None = None
+    _started: float = 0.0
+    _bodies: list[Body] = []
+
+    __repr__ = object.__repr__  # nothing of what is said in it, wherever it is printed
+
+    def __post_init__(self) -> None:
+        parent = self.replay_plan.parent
+        self.session = self.session or (parent.session if parent else self.clock.new_id())
+        self.turn = self.turn or self.clock.new_id()
+        self.parent = parent.turn if parent else ""
+        speaks = self.translation.client.name if self.translation else self.origin.dialect
+        self._unfinished = _unfinished_turn(self.path, speaks)
+        self._started = self.clock.wall()
+
+    @property
+    def started(self) -> float:
+        """When the request left, by the wall clock."""
+        return self._started
+
+    def take(self, events: Iterable[StreamEvent]) -> None:
+        """Keep what is canonical; deltas were shown live and are gone."""
+        for event in events:
+            if type(event) is TurnEnded:
+                self.ended = event
+            elif type(event) is Reasoning:
+                self._bodies.append(self._bound(event))
+            elif type(event) in TYPE_NAMES:
+                self._bodies.append(event)  # type: ignore[arg-type]
+
+    def snapshot(self, parts: Sequence[Part]) -> Turn:
+        """The turn while it runs, with this for an output."""
+        return Turn(
+            input=self._new_input(),
+            output=tuple(parts),
+            id=self.turn,
+            parent=self.parent,
+            session=self.session,
+            target=self.origin,
+            started=self._started,
+            replay=self.replay_plan.decisions,
+            thinking_off=self.replay_plan.thinking_off,
+        )
+
+    @property
+    def output(self) -> list[Part]:
+        """What the model has said so far that is complete."""
+        return output_parts(self._bodies)
+
+    def _bound(self, body: Reasoning) -> Reasoning:
+        """A thought learns what came before it, where its provider binds it to that."""
+        prefixes = self.path.prefixes
+        return Reasoning(thought=replace(body.thought, prefix=prefixes[-1])) if prefixes else body
+
+    def finish(self, *, started: bool = False) -> Batch:
+        """Everything about the turn, to be written in one transaction.
+
+        `started`: its start and its input are in the log already.
+        """
+        now = self.clock.wall()
+        ended = self.ended or TurnEnded(outcome=Outcome.ABORTED)
+        if self.wire:
+            ended = replace(ended, wire=self.wire)
+        facts: list[Draft] = []
+        new_input = self._new_input()
+        new: list[tuple[Iterable[Body], float]] = [(self._bodies, now), ((ended,), now)]
+        if positions := self._unsendable():
+            bad = Quarantined(turn=self.turn, thoughts=tuple(sorted(positions)), reason=NOT_UTF_8)
+            new.append(((bad,), now))
+        if not started:
+            facts.append(self._start())
+            new.insert(0, (input_events(new_input), self._started))
+        for bodies, at in new:
+            for body in bodies:
+                made = draft(body, id=self.clock.new_id(), parent=self.turn, at=at)
+                facts.append(made)
+        return Batch(
+            session=self.session,
+            tenant=self.tenant,
+            drafts=tuple(facts),
+            index=(self._entry(new_input, ended, now),),
+        )
+
+    def extend(self, events: Iterable[StreamEvent]) -> Batch | None:
+        """What came after the turn's end, and its entry anew; None where that says nothing.
+
+        A client may have stopped at the end, or read on: the turn is found by both.
+        """
+        more = [event for event in events if type(event) in (Reasoning, AssistantMessage, ToolCall)]
+        if not more or self.ended is None:
+            return None
+        now, new_input = self.clock.wall(), self._new_input()
+        before = self._entry(new_input, self.ended, now)
+        self.take(more)
+        after = self._entry(new_input, self.ended, now)
+        keys = tuple(dict.fromkeys((*after.keys, *before.keys)))
+        said = self._bodies[-len(more) :]
+        made = [draft(body, id=self.clock.new_id(), parent=self.turn, at=now) for body in said]
+        return Batch(
+            session=self.session,
+            tenant=self.tenant,
+            drafts=tuple(made),
+            index=(replace(after, keys=keys),),
+        )
+
+    def _start(self) -> Draft:
+        return draft(
+            self._started_turn(),
+            id=self.turn,
+            parent=self.parent,
+            at=self._started,
+        )
+
+    def _started_turn(self) -> TurnStarted:
+        made = started_turn(self.origin, self.replay_plan, self._repeated())
+        return replace(made, client=self.translation.view) if self.translation else made
+
+    def _entry(self, new_input: tuple[Part, ...], ended: TurnEnded, now: float) -> IndexEntry:
+        turn = Turn(
+            input=new_input,
+            output=tuple(output_parts(self._bodies)),
+            id=self.turn,
+            parent=self.parent,
+            session=self.session,
+            target=self.origin,
+            outcome=ended.outcome,
+            usage=ended.usage,
+            response=ended.response,
+            client=self.translation.view if self.translation else None,
+            started=self._started,
+            ended=now,
+            quarantined=self._unsendable(),
+        )
+        entry = index_entry(
+            self._echoed(turn),
+            self._keys(turn),
+            hints=self.path.hints,
+            skipped=self.replay_plan.skipped,
+            decisions_mark=self.decisions_mark or mark(self.replay_plan.decisions),
+            spoken=True,
+        )
+        if self.parent:
+            return entry
+        names = (string_digest(self.session), *self.path.unique_hints)
+        return replace(entry, keys=(*entry.keys, *[session_key(name) for name in names]))
+
+    def _unsendable(self) -> frozenset[int]:
+        """The positions of thoughts that are not what the provider sent: bytes of them are lost."""
+        if not self.damaged:
+            return frozenset()
+        thoughts = [body.thought for body in self._bodies if type(body) is Reasoning]
+        bad = [n for n, one in enumerate(thoughts) if _REPLACED.search(one.raw)]
+        return frozenset(bad)
+
+    def _keys(self, turn: Turn) -> TurnKeys:
+        """How the turn is found again: as it stands in the next request."""
+        unfinished = self._unfinished
+        if unfinished is None:
+            return self.path.rolling_key.keys_for(self._shown(turn.output))
+        before = rolling_keys(self.path.turns[:-1])[1]
+        before.add_input(unfinished.input)
+        return before.keys_for((*unfinished.output, *turn.output))
+
+    def _echoed(self, turn: Turn) -> Turn:
+        """The turn as it will stand in the next request, behind the output that it continues."""
+        if self._unfinished is None:
+            return replace(turn, output=self._shown(turn.output)) if self.translation else turn
+        before = [_without_ids(p) for p in self._unfinished.output if type(p) is not Thought]
+        return replace(turn, output=(*before, *turn.output))
+
+    def _shown(self, output: tuple[Part, ...]) -> tuple[Part, ...]:
+        """An output as the client has it, which may know tools and calls by other names."""
+        return (
+            shown_output(output, self.turn, self.translation.view) if self.translation else output
+        )
+
+    def _repeated(self) -> int:
+        """How many decisions the log has already, with the turn before."""
+        before, made = self.replay_plan.parent, self.replay_plan.decisions
+        here = before is not None and before.session == self.session
+        return marked(made, before.decisions_mark) if before is not None and here else 0
+
+    def _new_input(self) -> tuple[Part, ...]:
+        """What of the request's last input is not in the log yet."""
+        last = self.path.turns[-1] if self.path.turns else None
+        if last is None or not last.output:
+            return last.input if last else ()
+        if self._unfinished is None:
+            return ()
+        place = len(self.path.turns) - 1
+        known = any(r.entry for r in self.replay_plan.decisions if r.turn == place)
+        return () if known else last.input
+
+
+def _unfinished_turn(path: RequestPath, dialect: str) -> Turn | None:
+    """The turn in whose output the request ends, if it does.
+
+    A list of items may end inside an output (a compacted history does), and the answer is echoed
+    right behind it: one output of one turn.
+    """
+    if not DIALECTS.get(dialect, DEFAULT).item_list or path.previous or not path.turns:
+        return None
+    last = path.turns[-1]
+    return last if last.output else None
+
+
+def _without_ids(part: Part) -> Part:
+    """A part without the ids by which its own turn is found."""
+    match part:
+        case Text():
+            return replace(part, id="")
+        case Call():
+            return replace(part, item="")
+        case Blob():
+            return replace(part, sealed=False)
+    return part
+
+
+def input_events(parts: Sequence[Part]) -> list[Body]:
+    """The events of an input, in order; texts that follow one another are one message."""
+    bodies: list[Body] = []
+    words: list[Text | Blob] = []
+    for part in parts:
+        if type(part) is Text or type(part) is Blob:
+            words.append(part)
+            continue
+        if words:
+            bodies.append(UserMessage(parts=tuple(words)))
+            words = []
+        if type(part) is Result:
+            bodies.append(ToolResult(result=part))
+        elif type(part) is Decision:
+            bodies.append(PermissionDecision(decision=part))
+    if words:
+        bodies.append(UserMessage(parts=tuple(words)))
+    return bodies
+
+
+def output_parts(events: Iterable[StreamEvent]) -> list[Part]:
+    """The parts of an output, thoughts included, in order."""
+    parts: list[Part] = []
+    for event in events:
+        if type(event) is Reasoning:
+            parts.append(event.thought)
+        elif type(event) is AssistantMessage:
+            parts += event.parts
+        elif type(event) is ToolCall:
+            parts.append(event.call)
+    return parts
+
+
+def started_turn(target: Origin, replay_plan: ReplayPlan, repeated: int) -> TurnStarted:
+    """The start of a turn, of whose decisions so many are those of the turn before."""
+    made = replay_plan.decisions
+    off = replay_plan.thinking_off
+    if not repeated:
+        return TurnStarted(target=target, replay=made, thinking_off=off)
+    return TurnStarted(
+        target=target,
+        replay=made[repeated:],
+        repeated=repeated,
+        tally=tally(made),
+        thinking_off=off,
+    )

@@ -1,0 +1,123 @@
+"""A client's own request: looked up in the store, and its body patched."""
+
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
+
+from thoughtline.clock import Clock
+from thoughtline.dialects.base import Dialect, Request
+from thoughtline.engine.decision import Fields, Found, RequestDecision, path_of
+from thoughtline.engine.server_state import completed, expanded, path_to, recall
+from thoughtline.errors import StoreError
+from thoughtline.log import keys as k
+from thoughtline.log.events import Quarantined, draft
+from thoughtline.log.turns import Turn
+from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.match import RequestPath, undecided_key
+from thoughtline.stores.base import Batch, Store
+
+
+class ClientSource:
+    """Looks turns up in the store, and patches the client's own body."""
+
+    written: frozenset[str] = frozenset()
+
+    def __init__(self, store: Store, tenant: str, clock: Clock, dialect: Dialect) -> None:
+        self._store = store
+        self._dialect = dialect
+        self._tenant = tenant
+        self._clock = clock
+
+    async def look_up(self, path: RequestPath, known_turns: Collection[str]) -> tuple[Found, str]:
+        """The index entries of a path; where a turn is known to be in it, no other is meant.
+
+        A store that is down never stops a request: what could not be looked up counts as not found.
+        """
+        try:
+            found = await self._store.find(self._tenant, path.lookup_keys())
+            if unfound := [
+                index
+                for index, keys in enumerate(path.keys)
+                if keys is not None and keys.full not in found
+            ]:
+                found = await self._with_earlier_keys(path, found, unfound)
+        except StoreError as error:
+            return {}, str(error)
+        if known_turns:
+            found = {
+                key: [entry for entry in entries if entry.turn in known_turns] or entries
+                for key, entries in found.items()
+            }
+        key = undecided_key(path, found)
+        return (found if key is None else await self._with_continued(found, key)), ""
+
+    async def _with_earlier_keys(
+        self, path: RequestPath, found: Found, unfound: Sequence[int]
+    ) -> Found:
+        """What was found, and what earlier versions filed: the order of parallel calls counted."""
+        if not k.has_parallel_calls(path.turns[: unfound[-1] + 1]):
+            return found
+        earlier, _ = k.rolling_keys(path.turns, in_order=True)
+        renamed: dict[bytes, bytes] = {}
+        for index in unfound:
+            now, then = path.keys[index], earlier[index]
+            if now is not None and then is not None and now != then:
+                old, new = (then.full, then.local, then.content), (now.full, now.local, now.content)
+                renamed |= zip(old, new, strict=True)
+        filed = await self._store.find(self._tenant, list(renamed))
+        return {**{renamed[key]: entries for key, entries in filed.items()}, **found}
+
+    async def _with_continued(self, found: Found, key: bytes) -> Found:
+        """What was found, the entries under this key with how far they were continued."""
+        entries = found[key]
+        try:
+            depths = await self._store.continued(self._tenant, [entry.turn for entry in entries])
+        except StoreError:
+            return found  # a tie stays a tie
+        told = [replace(entry, continued=depths.get(entry.turn, 0)) for entry in entries]
+        return {**found, key: told}
+
+    def compose(
+        self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
+    ) -> bytes:
+        return self._dialect.patch(request, plan.revisions, fields)
+
+    async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
+        if decision.predecessor is not None:
+            return decision.predecessor.turns
+        if not decision.request.previous_response:
+            return ()
+        name = k.reference_key("response", decision.request.previous_response)
+        entry = completed(decision.found.get(name, ()), decision.target.origin.endpoint)
+        return await path_to(self._store, entry) if entry else ()
+
+    async def quarantine(self, session: str, bodies: Sequence[Quarantined]) -> None:
+        clock = self._clock
+        drafts = tuple(
+            draft(body, id=clock.new_id(), parent=body.turn, at=clock.wall()) for body in bodies
+        )
+        await self._store.append(Batch(session=session, tenant=self._tenant, drafts=drafts))
+
+    async def with_items(self, decision: RequestDecision) -> RequestDecision:
+        request, dialect = decision.request, decision.dialect
+        endpoint = decision.target.origin.endpoint
+        recalled = await recall(
+            request, dialect, self._tenant, self._store, remembered=False, endpoint=endpoint
+        )
+        if recalled.request is request:
+            return decision
+        path = path_of(recalled.request, dialect=dialect, target=decision.target)
+        path = replace(path, hints=decision.path.hints, unique_hints=decision.path.unique_hints)
+        found, error = await self.look_up(path, recalled.known_turns)
+        return decision.revise(
+            request=recalled.request, path=path, found=found, lookup_error=error, predecessor=None
+        )
+
+    async def in_full(self, decision: RequestDecision, turns: Sequence[Turn]) -> RequestDecision:
+        request = expanded(decision.request, decision.dialect, turns)
+        path = path_of(request, dialect=decision.dialect, target=decision.target)
+        path = replace(path, hints=decision.path.hints, unique_hints=decision.path.unique_hints)
+        found, error = await self.look_up(path, [turn.id for turn in turns])
+        return decision.revise(
+            request=request, path=path, found=found, lookup_error=error, predecessor=None
+        )

@@ -1,0 +1,207 @@
+"""What goes upstream for one request, decided once: frozen.
+
+`decide` takes a request, the history it stands on and what was found for it, asks `replay` which
+thoughts go back, and makes the body. A `RequestDecision` never changes. Recovery makes another one
+from it (`revise`): for another target, with other index entries, with other overrides.
+
+How the body is made is the `Source`'s business: a client's own body is patched (`ClientSource`); a
+request that is folded from the log is written (`agents.source`).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thoughtline.dialects.base import Dialect, Request, Rewrite
+from thoughtline.errors import Unreadable
+from thoughtline.log import keys as k
+from thoughtline.log.decisions import Action
+from thoughtline.log.events import Quarantined
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import Carrier
+from thoughtline.log.quirks import Need
+from thoughtline.log.turns import Turn
+from thoughtline.replay.decide import (
+    NO_LIMITS,
+    ReplayLimits,
+    ReplayPlan,
+    plan_replay,
+    without_thoughts,
+)
+from thoughtline.replay.guard import LostThought, Target
+from thoughtline.replay.match import RequestPath, request_path
+
+Found = Mapping[bytes, Sequence[IndexEntry]]
+Fields = Mapping[str, bytes | None]
+"""Top-level members of a body to set, or to remove (None)."""
+
+
+class Overrides(Struct, frozen=True, kw_only=True):
+    """What changes in a request beside its thoughts."""
+
+    fields: Fields = {}
+    headers: Mapping[str, str] = {}  # to be added to the client's own
+    rewrites: tuple[Rewrite, ...] = ()
+    refused: frozenset[str] = frozenset()  # full keys of outputs whose own thoughts were refused
+    noted: Mapping[str, str] = {}  # kept with the turn, for the next request of the conversation
+
+
+NO_OVERRIDES = Overrides()
+
+
+class Predecessor(Struct, frozen=True):
+    """The turns that a request continues by naming a response, without repeating them."""
+
+    entry: IndexEntry
+    turns: tuple[Turn, ...]
+
+
+class Source(Protocol):
+    """Where a request comes from: how its history is looked up, and how its body is made."""
+
+    @property
+    def written(self) -> frozenset[str]:
+        """Names of the request params that the program, and not its user, put into the body."""
+
+    async def look_up(self, path: RequestPath, known_turns: Collection[str]) -> tuple[Found, str]:
+        """The index entries for a path, and why they could not be looked up, if so."""
+
+    def compose(
+        self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
+    ) -> bytes:
+        """The body as planned, with these top-level members set or removed."""
+
+    async def continued(self, decision: "RequestDecision") -> tuple[Turn, ...]:
+        """The turns before a request that names a response instead of repeating them."""
+
+    async def quarantine(self, session: str, bodies: Sequence[Quarantined]) -> None:
+        """Write down which thoughts of a session were refused; raises `StoreError`."""
+
+    async def with_items(self, decision: "RequestDecision") -> "RequestDecision":
+        """The same request with the items that it only names written out, if they are known."""
+
+    async def in_full(
+        self, decision: "RequestDecision", turns: Sequence[Turn]
+    ) -> "RequestDecision":
+        """The same request with these turns before its own, and no previous response."""
+
+
+class RequestDecision(Struct, frozen=True, kw_only=True, eq=False):
+    """What goes upstream, and why."""
+
+    source: Source
+    request: Request  # in the provider's dialect, before thoughts are put in
+    original: Request  # as the client sent it
+    dialect: Dialect
+    target: Target
+    path: RequestPath
+    found: Found
+    limits: ReplayLimits = NO_LIMITS
+    overrides: Overrides = NO_OVERRIDES
+    predecessor: Predecessor | None = None
+    lookup_error: str = ""  # why nothing could be looked up, if so
+    # what follows from the above
+    replay_plan: ReplayPlan = ReplayPlan(decisions=())
+    body: bytes = b""
+    unpatchable: str = ""  # why the body cannot be changed, if it should be
+
+    __repr__ = object.__repr__  # nothing of what is said in it, wherever it is printed
+
+    @property
+    def altered(self) -> bool:
+        """Whether anything but the client's own bytes goes out."""
+        return self.body is not self.original.body
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether a placeholder goes out in the place of a thought, or thinking is switched off."""
+        made = self.replay_plan
+        return bool(made.fields) or made.count(Action.PLACEHOLDER) > 0
+
+    def revise(self, **changes: Any) -> "RequestDecision":
+        """Decide anew: with another target, other entries, another path, request or overrides."""
+        inputs = {name: getattr(self, name) for name in _INPUTS}
+        return decide(**(inputs | changes))
+
+
+_DECIDED = frozenset({"replay_plan", "body", "unpatchable"})
+_INPUTS = [name for name in RequestDecision.__struct_fields__ if name not in _DECIDED]
+
+
+def decide(
+    *,
+    source: Source,
+    request: Request,
+    original: Request,
+    dialect: Dialect,
+    target: Target,
+    path: RequestPath,
+    found: Found,
+    limits: ReplayLimits = NO_LIMITS,
+    overrides: Overrides = NO_OVERRIDES,
+    predecessor: Predecessor | None = None,
+    lookup_error: str = "",
+) -> RequestDecision:
+    """Decide which thoughts go back, and make the body."""
+    plan = plan_replay(path, found, target, limits, overrides.refused)
+    if plan.thinking_off and target.lost_thought is LostThought.FORWARD:
+        plan = replace(plan, fields={})
+    elif plan.thinking_off and Carrier.BLOCK in target.policy.reads:
+        # With thinking switched off this API takes no thought in the message it goes on from.
+        without = replace(target, policy=replace(target.policy, need=Need.FORBIDDEN))
+        plan = without_thoughts(plan, plan_replay(path, found, without, limits, overrides.refused))
+    if predecessor is not None or overrides.noted:
+        parent = plan.parent or (predecessor.entry if predecessor else None)
+        plan = replace(plan, parent=parent, skipped={**plan.skipped, **overrides.noted})
+    unpatchable = ""
+    try:
+        fields = {**plan.fields, **overrides.fields}
+        body = source.compose(request, path, plan, fields)
+        for rewrite in overrides.rewrites:
+            body = rewrite(body)
+    except Unreadable as error:  # a key twice: which one counts is not for us to say
+        body = request.body
+        unpatchable = lookup_error = str(error)
+    return RequestDecision(
+        source=source,
+        request=request,
+        original=original,
+        dialect=dialect,
+        target=target,
+        path=path,
+        found=found,
+        limits=limits,
+        overrides=overrides,
+        predecessor=predecessor,
+        lookup_error=lookup_error,
+        replay_plan=plan,
+        body=body,
+        unpatchable=unpatchable,
+    )
+
+
+def path_of(
+    request: Request,
+    *,
+    dialect: Dialect,
+    target: Target,
+    hints: Sequence[str] = (),
+    predecessor: Predecessor | None = None,
+) -> RequestPath:
+    """The path of a client's request: its turns with their keys."""
+    prefixes: Sequence[str] = dialect.prefixes(request) if target.policy.prefix else ()
+    path = request_path(
+        request.turns,
+        tools=request.tools,
+        thinking=request.thinking,
+        hints=(*request.hints, *hints) if hints else request.hints,
+        group=request.shared_hint,
+        prefixes=prefixes,
+        previous=request.previous_response,
+        target=target.origin,
+    )
+    if predecessor is None:
+        return path
+    return replace(path, rolling_key=k.rolling_keys([*predecessor.turns, *request.turns])[1])

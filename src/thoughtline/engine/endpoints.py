@@ -1,0 +1,170 @@
+"""Which upstream serves a request, and what is known about it.
+
+An upstream is a name, an endpoint and a policy row. A client names one in its path, or its model
+does: configured patterns come before built-in ones, and the longest pattern wins.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thoughtline.engine.model_names import ModelNames, ModelRow
+from thoughtline.engine.routes import beneath, join, unversioned
+from thoughtline.log.parts import Origin
+from thoughtline.providers.catalogue import (
+    credential_dialect,
+    infer_policy,
+    known_name,
+    matches_model,
+)
+from thoughtline.providers.contracts import find_policy
+from thoughtline.providers.overrides import Override, with_overrides
+from thoughtline.replay.guard import LostThought, Target
+from thoughtline.wires.base import Wire, WireTimeouts
+
+
+class Upstream(Struct, frozen=True, kw_only=True):
+    """One provider's endpoint."""
+
+    name: str
+    base_url: str
+    policy: str = ""  # inferred from the host when empty
+    key: str = ""  # goes upstream instead of the client's credential
+    models: tuple[str, ...] = ()
+    headers: Mapping[str, str] = {}
+    endpoints: Mapping[str, str] = {}  # dialect → its own base, where that is somewhere else
+    supports_websockets: bool = False
+    timeouts: WireTimeouts | None = None
+    configured: bool = True  # by the user; False: known to us
+    overrides: tuple[Override, ...] = ()  # what was observed there, against the policy table
+    identity: str = "auto"  # what names a tenant: "token", "credential", or as the policy has it
+    wire: Wire | None = None  # a wire of its own, as simulated upstreams have; None: the usual one
+    lost_thought: LostThought = LostThought.THINKING_OFF  # where a demanded one is lost
+    same_endpoints: frozenset[str] = frozenset()  # of this upstream, and of those it is one with
+    dialects: tuple[str, ...] = ()  # that it speaks, the preferred one first; empty: any
+    served: str = ""  # the model as the upstream knows it, where that is not what is asked for
+    renames: bool = False  # it is asked for `served` in place of what the client asks for
+    effort: str = ""  # how hard it is to think, in place of what the client asks for
+
+    def __repr__(self) -> str:
+        return f"Upstream({self.name!r}, {self.base_url!r})"  # never the key
+
+    def url(self, dialect: str, path: str, query: str = "") -> str:
+        """Where a request in this dialect goes."""
+        if base := self.endpoints.get(dialect):
+            return join(base, beneath(base, path) or unversioned(path), query)
+        return join(self.base_url, path, query)
+
+    @property
+    def all_endpoints(self) -> tuple[str, ...]:
+        """The endpoints that thoughts made here have in their origin."""
+        bases = (self.base_url, *self.endpoints.values())
+        return tuple(dict.fromkeys(base.rstrip("/") for base in bases))
+
+    @property
+    def policy_name(self) -> str:
+        """The policy, as configured or by the host."""
+        return self.policy or infer_policy(self.base_url)
+
+    def translates(self, dialect: str) -> str:
+        """The dialect that a client's request must be translated to; empty: it goes as it is."""
+        if not self.dialects or dialect in self.dialects:
+            return ""
+        return self.dialects[0]
+
+    def credential_dialect_for(self, family: str) -> str:
+        """The dialect in which a request says who it is: its own, else this provider's."""
+        return family or credential_dialect(self.policy_name)
+
+    def target(self, *, dialect: str, model: str, account: str) -> Target:
+        """Where a request with this model and credential goes, for guards and policies."""
+        policy = self.policy_name
+        model = self.served or model
+        endpoint = self.endpoints.get(dialect, self.base_url).rstrip("/")
+        row = find_policy(policy, dialect, model)
+        if self.overrides:
+            row = with_overrides(row, self.overrides, name=policy, model=model, endpoint=endpoint)
+        return Target(
+            name=self.name,
+            policy=row,
+            lost_thought=self.lost_thought,
+            same_endpoints=self.same_endpoints,
+            origin=Origin(
+                dialect=dialect,
+                provider=policy,
+                endpoint=endpoint,
+                account=account,
+                model=model,
+                asked=model,
+            ),
+        )
+
+
+class Directory:
+    """All upstreams."""
+
+    def __init__(
+        self,
+        upstreams: Iterable[Upstream],
+        simulated: Callable[[str], Upstream | None] | None = None,
+        model_names: ModelNames | None = None,
+    ) -> None:
+        self.model_names = model_names or ModelNames()
+        self._simulated = simulated  # the upstream of a `sim/…` model
+        self._all = {upstream.name: upstream for upstream in upstreams}
+        self._patterns = sorted(
+            (
+                (not upstream.configured, -len(pattern), pattern, upstream)
+                for upstream in self._all.values()
+                for pattern in upstream.models
+            ),
+            key=lambda entry: entry[:3],
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The names a client may use in its path."""
+        return list(self._all)
+
+    def __iter__(self) -> Iterator[Upstream]:
+        return iter(self._all.values())
+
+    def pick(self, name: str, model: str) -> Upstream | None:
+        """By name if one is given, else by model; a single configured upstream takes the rest.
+
+        A name that is mapped to another model comes before all of these.
+        """
+        if self.model_names.rows and (row := self.model_names.find(model, name)):
+            return self._mapped(row)
+        if self._simulated is not None and (name == "sim" or (not name and model[:4] == "sim/")):
+            return self._simulated(model)
+        if name:
+            return self._all.get(name) or self._alike(name)
+        for _, _, pattern, upstream in self._patterns:
+            if matches_model(pattern, model):
+                return upstream
+        own = [upstream for upstream in self._all.values() if upstream.configured]
+        return own[0] if len(own) == 1 else None
+
+    def _mapped(self, row: ModelRow) -> Upstream | None:
+        """The upstream of a row, which serves the row's model."""
+        if row.upstream == "sim" and self._simulated is not None:
+            found = self._simulated(f"sim/{row.model}")
+        else:
+            found = self._all.get(row.upstream)
+        if found is None:
+            return None
+        return replace(
+            found,
+            served=found.served or row.model,
+            renames=True,
+            effort=row.effort,
+            dialects=(row.dialect,) if row.dialect else found.dialects,
+        )
+
+    def _alike(self, name: str) -> Upstream | None:
+        """The only upstream of this name in another case, or under another of its names."""
+        lowered = name.lower()
+        alike = [upstream for key, upstream in self._all.items() if key.lower() == lowered]
+        return alike[0] if len(alike) == 1 else self._all.get(known_name(name))

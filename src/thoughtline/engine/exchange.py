@@ -1,0 +1,248 @@
+"""The walk: one exchange with a provider, in eight steps, for everybody.
+
+    authenticate → read → look up → decide → patch or write → send → relay → commit
+
+The HTTP gateway (and the in-process transports with it), the WebSocket gateway and the agents' loop
+are `Caller`s: they say who asks and what, take the request to the wire, and give the answer to
+whoever waits for it. What goes upstream is decided here, a refusal is corrected here, and what came
+back is recorded here. A store that is down never stops an exchange.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from weakref import WeakSet
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thoughtline.clock import Clock, SystemClock
+from thoughtline.engine.caller import AnswerT, Caller, ExchangeObserver, Incoming
+from thoughtline.engine.client_source import ClientSource
+from thoughtline.engine.commit import TurnWriter
+from thoughtline.engine.decision import Found, RequestDecision, decide, path_of
+from thoughtline.engine.normalise import Normalised, keep_dropping, normalise
+from thoughtline.engine.offload import run_aside
+from thoughtline.engine.quirks import strengthened
+from thoughtline.engine.recording import MAX_BYTES, Recording
+from thoughtline.engine.recovery.recover import Attempt, Recovery
+from thoughtline.engine.spoken_thoughts import without_spoken_thoughts
+from thoughtline.errors import StoreError, WireError
+from thoughtline.log.keys import session_key
+from thoughtline.log.parts import Origin
+from thoughtline.log.quirks import Quirk
+from thoughtline.replay.decide import NO_LIMITS, ReplayLimits
+from thoughtline.replay.match import RequestPath
+from thoughtline.stores.base import Store
+
+
+class Exchange:
+    """One exchange: what was asked, the decision that holds now, and the answer's recording."""
+
+    recording: Recording  # of the answer to what was sent last, once something was
+    failed_request = ""  # the id under which it is kept that nothing came back, if so
+    session = ""  # that the client names, where nothing else says which one is continued
+    corrected = False  # the decision that holds now was made after a refusal
+
+    def __init__(self, engine: "Engine", incoming: Incoming, decision: RequestDecision) -> None:
+        self.incoming = incoming
+        self.decision = decision
+        self._engine = engine
+
+    def record(self) -> None:
+        """Begin a fresh recording: the request leaves now."""
+        engine, incoming = self._engine, self.incoming
+        self.recording = Recording(
+            self.decision,
+            tenant=incoming.tenant,
+            clock=engine.clock,
+            stream=incoming.request.stream,
+            session=incoming.session or ("" if self.decision.replay_plan.parent else self.session),
+            turn=incoming.turn,
+            translation=incoming.translation,
+            max_bytes=engine.options.max_bytes,
+            heavy=incoming.heavy,
+        )
+        engine.recordings.add(self.recording)
+
+
+class EngineOptions(Struct, frozen=True, kw_only=True):
+    """What of the settings every exchange needs."""
+
+    limits: ReplayLimits = NO_LIMITS
+    max_bytes: int = MAX_BYTES  # of an answer that is kept
+    commit_timeout: float = 2.0  # seconds that the end of an answer waits for the store
+    records_all: bool = True  # the log holds what is said, so that it can be said again
+
+
+class Engine:
+    """Runs exchanges over one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        observer: ExchangeObserver,
+        clock: Clock | None = None,
+        options: EngineOptions | None = None,
+    ) -> None:
+        self.store = store
+        self.observer = observer
+        self.clock = clock or SystemClock()
+        self.options = options or EngineOptions()
+        self.recovery = Recovery(store, self.clock)
+        self.writer = TurnWriter(store, observer, self.options.commit_timeout)
+        self.recordings: WeakSet[Recording] = WeakSet()  # under way, for whoever wants to look
+
+    async def run(self, caller: Caller[AnswerT]) -> None:
+        """One exchange, from the caller's question to the turn in the log."""
+        caller.authenticate()  # 1. authenticate
+        incoming = await caller.read()  # 2. read
+        if incoming is None:
+            return
+        exchange = await self.begin(incoming)  # 3, 4, 5
+        await caller.decided(exchange)
+        await self.complete(exchange, caller)  # 6, 7, 8
+
+    async def begin(self, incoming: Incoming) -> Exchange:
+        """Look up what is known of a request's history, and decide what goes back."""
+        dialect, target = incoming.dialect, incoming.target
+        if self.recovery.quirks.wait is not None:
+            await self.recovery.quirks.ready()
+        quirk = self.recovery.quirks.quirk(target.origin)
+        if quirk is not None:
+            target = replace(target, policy=strengthened(target.policy, quirk))
+        source = incoming.source or ClientSource(self.store, incoming.tenant, self.clock, dialect)
+        normal = incoming.normalised or Normalised(request=incoming.request)
+        if incoming.normalised is None and (quirk is not None or dialect.always_normalised):
+            normal = await normalise(
+                incoming.request,
+                dialect=dialect,
+                policy=target.policy,
+                tenant=incoming.tenant,
+                store=self.store,
+                quirk=quirk,
+                records_all=self.options.records_all,
+                endpoint=target.origin.endpoint,
+            )
+        find_path = partial(
+            path_of,
+            normal.request,
+            dialect=dialect,
+            target=target,
+            hints=incoming.hints,
+            predecessor=normal.predecessor,
+        )
+        path = incoming.path
+        if path is None:
+            path = await run_aside(find_path) if incoming.heavy else find_path()
+        found, lookup_error = await source.look_up(path, normal.known_turns)  # 3. look up
+        if await self._unwritten(incoming.tenant, path, found):
+            found, lookup_error = await source.look_up(path, normal.known_turns)
+        make_decision = partial(  # 4. decide, 5. patch or write
+            decide,
+            source=source,
+            request=normal.request,
+            original=incoming.request,
+            dialect=dialect,
+            target=target,
+            path=path,
+            found=found,
+            limits=incoming.limits or self.options.limits,
+            overrides=normal.overrides,
+            predecessor=normal.predecessor,
+            lookup_error=lookup_error,
+        )
+        decision = await run_aside(make_decision) if incoming.heavy else make_decision()
+        plan = decision.replay_plan
+        if incoming.source is None and (not plan.certain or plan.leaves_out):
+            decision = await without_spoken_thoughts(
+                decision, self.store, incoming.tenant, normal.known_turns
+            )
+        exchange = Exchange(self, incoming, keep_dropping(decision))
+        if path.unique_hints and decision.replay_plan.parent is None and not incoming.session:
+            exchange.session = await self._named_session(incoming.tenant, path.unique_hints)
+        return exchange
+
+    async def _unwritten(self, tenant: str, path: RequestPath, found: Found) -> bool:
+        """Whether the last output may be of an answer that was not written yet: now it should be.
+
+        Some clients go on as soon as the model has said why it stopped, before the stream ends.
+        Answers to the same request, compacted since or not, are waited for, at most as long as the
+        end of one would be.
+        """
+        last = next((keys for keys in reversed(path.keys) if keys is not None), None)
+        if last is None or last.full in found or last.local in found:
+            return False  # the usual case
+        running = [
+            one
+            for one in self.recordings
+            if one.running and one.tenant == tenant and one.capture.path.rolling_key.leads_to(last)
+        ]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.options.commit_timeout):
+                for recording in running:
+                    await recording.until_written()
+        return bool(running)
+
+    async def _named_session(self, tenant: str, hints: Sequence[str]) -> str:
+        """The session that these hints stand for; empty: none yet, or it cannot be looked up."""
+        keys = [session_key(hint) for hint in hints]
+        try:
+            found = await self.store.find(tenant, keys)
+        except StoreError:
+            return ""
+        return next((found[key][0].session for key in keys if key in found), "")
+
+    async def quirk(self, origin: Origin) -> Quirk | None:
+        """What an endpoint's refusals have taught so far."""
+        await self.recovery.quirks.ready()
+        return self.recovery.quirks.quirk(origin)
+
+    async def complete(self, exchange: Exchange, caller: Caller[AnswerT]) -> None:
+        """Send, and once more if a refusal can be corrected; hand the answer on, and write it."""
+        attempt: Attempt | None = None
+        while True:
+            exchange.record()
+            try:
+                async with caller.send(exchange) as answer:  # 6. send
+                    if attempt is not None:
+                        await self.recovery.settle(attempt, answer.status)
+                    if 400 <= answer.status < 500 and not (attempt and attempt.last):
+                        refusal = await caller.refusal(answer)
+                        attempt = await self._recover(exchange, answer.status, refusal, attempt)
+                        if attempt is not None:
+                            exchange.decision, exchange.corrected = attempt.decision, True
+                            continue
+                    await caller.relay(exchange, answer)  # 7. relay
+                    if answer.status == 200 and not exchange.recording.finished:
+                        await caller.commit(exchange)  # 8. commit, unless the end waited for it
+                break
+            except WireError as error:
+                if not await caller.retries(exchange, error):
+                    raise
+        if refusal_inside := exchange.recording.refusal:  # too late here: the next one is better
+            await self._recover(exchange, 400, refusal_inside.encode(), None, strict=True)
+
+    async def _recover(
+        self,
+        exchange: Exchange,
+        status: int,
+        refusal: bytes,
+        after: Attempt | None,
+        *,
+        strict: bool = False,
+    ) -> Attempt | None:
+        strategy, attempt = await self.recovery.recover(
+            exchange.decision,
+            tenant=exchange.incoming.tenant,
+            status=status,
+            refusal=refusal,
+            strict=strict or exchange.incoming.strict,
+            after=after,
+            unwritten=lambda error: self.observer.lost(exchange.recording, error),
+        )
+        if strategy is not None and (attempt is not None or after is None):
+            self.observer.recovered(exchange, strategy.value, changed=attempt is not None)
+        return attempt

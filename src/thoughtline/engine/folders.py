@@ -1,0 +1,50 @@
+"""Where the operating system wants a user's settings and data, and where a store has its file."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from thoughtline.errors import SettingsError
+
+APP = "thoughtline"
+
+
+def user_folder(kind: str, env: Mapping[str, str]) -> Path:
+    """The user's `config` or `data` folder for us, as this environment has it.
+
+    platformdirs knows every system, but asks the process for its environment. So what an
+    environment can say is read from the one that was given, and the rest is left to it.
+    """
+    chosen = env.get(f"XDG_{kind.upper()}_HOME", "").strip()
+    home = env.get("HOME", "").strip()
+    if sys.platform != "win32":
+        if Path(chosen).is_absolute():
+            return Path(chosen) / APP
+        if Path(home).is_absolute():
+            usual = {"config": ".config", "data": ".local/share"}[kind]
+            mac = sys.platform == "darwin"
+            return Path(home) / ("Library/Application Support" if mac else usual) / APP
+    found = platformdirs.user_config_path if kind == "config" else platformdirs.user_data_path
+    return found(APP, appauthor=False)
+
+
+def store_file(url: str) -> Path | None:
+    """The file of a `sqlite:///` URL; None for a store that is no file."""
+    path = url.partition("?")[0].removeprefix("sqlite:///")
+    return Path(path) if path and url.startswith("sqlite:///") else None
+
+
+def make_store_folder(url: str) -> None:
+    """Make the folder of a store's file, for this user only. Raises `SettingsError`."""
+    file = store_file(url)
+    if file is None:
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise SettingsError(
+            f"the folder of `store.url`, {file.parent}, cannot be made "
+            f"({error.strerror or error}); choose another place"
+        ) from error

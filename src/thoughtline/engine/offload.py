@@ -1,0 +1,45 @@
+"""Work beside the event loop: what may take long runs in a thread, one thing after the other.
+
+One thread is enough, and bounds the memory: it is for the rare large text, not for throughput.
+Meanwhile the interpreter switches threads more often, so that the event loop does not wait for it.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+SWITCH_INTERVAL = 0.0005
+"""Seconds after which the thread gives way to the event loop."""
+Value = TypeVar("Value")
+
+
+class HeavyThread:
+    """The thread; it starts with the first work."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="thoughtline-heavy")
+        self._running = 0
+        self._usual_interval = 0.0
+
+    async def run(self, function: Callable[[], Value]) -> Value:
+        """Run a function in the thread; what it raises is raised here."""
+        if not self._running:
+            self._usual_interval = sys.getswitchinterval()
+            sys.setswitchinterval(min(SWITCH_INTERVAL, self._usual_interval))
+        self._running += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+        finally:
+            self._running -= 1
+            if not self._running:
+                sys.setswitchinterval(self._usual_interval)
+
+
+_THREAD = HeavyThread()
+
+
+async def run_aside(function: Callable[[], Value]) -> Value:
+    """Run a function beside the event loop; other requests go on in the meantime."""
+    return await _THREAD.run(function)

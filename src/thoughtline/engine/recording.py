@@ -1,0 +1,251 @@
+"""The recording of one answer: bytes in, and at its end one batch for the store.
+
+A recording begins when the request leaves; a second try has a second one. The caller has its bytes
+before they are fed to it. What cannot be read, or is larger than any request could take back, is
+not kept, and the turn says why (`capture_error`).
+"""
+
+import asyncio
+from codecs import BOM_UTF8
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from thoughtline.clock import Clock
+from thoughtline.dialects.base import Reader
+from thoughtline.dialects.limits import CHECKED_SIZE, TooComplex
+from thoughtline.engine.capture import Capture
+from thoughtline.engine.decision import RequestDecision
+from thoughtline.engine.translation import Translation
+from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
+from thoughtline.log.turns import Turn
+from thoughtline.stores.base import Batch
+
+MAX_BYTES = 64 << 20
+"""Of an answer larger than this nothing is kept: no request would take it back."""
+BROKE_OFF = "the upstream ended its answer before the end"
+"""Why a turn failed whose answer just stops."""
+_EVENT_STREAM = (b"data:", b"event:", b":")
+"""How a stream of events begins."""
+
+
+class Recording:
+    """What came back for a request so far, as its reader understands it."""
+
+    capture_error = ""  # why the answer is not kept, if so
+    finished = False  # the answer is over, one way or another
+    discarded = False  # there is no turn in it
+    _written = False
+    _on_written: asyncio.Event | None = None  # for whoever waits for it
+    _fed = 0
+    _broke_off = False  # the upstream ended it before its end
+    _late: Reader | None = None  # of what comes after the end
+    _held = b""  # the beginning of what may be a byte order mark
+    _form_known = False  # the first bytes have come, which say whether it is a stream
+
+    def __init__(
+        self,
+        decision: RequestDecision,
+        *,
+        tenant: str,
+        clock: Clock,
+        stream: bool,
+        session: str = "",
+        turn: str = "",
+        translation: Translation | None = None,
+        max_bytes: int = MAX_BYTES,
+        heavy: bool = False,
+    ) -> None:
+        self.departed = clock.mono()
+        self.tenant = tenant
+        self.capture = Capture(
+            path=decision.path,
+            replay_plan=decision.replay_plan,
+            origin=decision.target.origin,
+            tenant=tenant,
+            clock=clock,
+            session=session,
+            turn=turn,
+            translation=translation,
+        )
+        self._dialect = decision.dialect
+        self._origin = decision.target.origin
+        self._clock = clock
+        self._stream = stream
+        self._max_bytes = max_bytes
+        self._heavy = heavy  # the request is
+        self._reader = self._new_reader()
+
+    def _new_reader(self) -> Reader:
+        return self._dialect.reader(
+            stream=self._stream, clock=self._clock, origin=self._origin, sent=self.departed
+        )
+
+    @property
+    def session(self) -> str:
+        """The session that the turn is written to."""
+        return self.capture.session
+
+    @property
+    def turn(self) -> str:
+        """The turn's id."""
+        return self.capture.turn
+
+    @property
+    def heavy(self) -> bool:
+        """Whether finishing may take long: not on the event loop."""
+        return self._heavy or self._fed > CHECKED_SIZE
+
+    @property
+    def done(self) -> bool:
+        """Whether the provider said that it is finished."""
+        return self._reader.done
+
+    @property
+    def opening(self) -> bytes:
+        """What a keep-alive repeats of how the answer began, if it does."""
+        return self._reader.opening
+
+    @property
+    def running(self) -> bool:
+        """Whether the turn is not written yet."""
+        return not self.written
+
+    @property
+    def written(self) -> bool:
+        """Whether the turn is in the store, or will never be."""
+        return self._written
+
+    @written.setter
+    def written(self, written: bool) -> None:
+        self._written = written
+        if written and self._on_written is not None:
+            self._on_written.set()
+
+    async def until_written(self) -> None:
+        """Wait until the turn is written."""
+        if not self.written:
+            self._on_written = self._on_written or asyncio.Event()
+            await self._on_written.wait()
+
+    @property
+    def version(self) -> tuple[bool, ...]:
+        """Changes whenever a thought opens or closes, or the model speaks."""
+        return self._reader.version
+
+    @property
+    def spoke(self) -> bool:
+        """Whether anything but thoughts has come."""
+        return self._reader.has_output
+
+    def snapshot(self) -> Turn:
+        """The turn as far as it has come; a thought that is growing has no end yet."""
+        capture = self.capture
+        return capture.snapshot(capture.output if self.finished else self._reader.snapshot())
+
+    @property
+    def refusal(self) -> str:
+        """Why the provider failed inside its answer, before it had said anything."""
+        ended = self.capture.ended
+        if ended is None or ended.outcome is not Outcome.FAILED or self.capture.output:
+            return ""
+        return "" if self._broke_off else ended.reason
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        """Take in a piece of the answer; what happened in it, for whoever watches."""
+        self._fed += len(data)
+        if self._fed > self._max_bytes:
+            self.give_up(f"the answer is larger than {self._max_bytes} bytes")
+        if self.capture_error:
+            return []
+        if self.finished:
+            self._feed_late(data)
+            return []
+        if not self._form_known:
+            data = self._without_mark(data)
+            self._see_form(data)
+        try:
+            happenings = self._reader.feed(data)
+        except TooComplex as error:
+            self.give_up(str(error))
+            return []
+        self.capture.take(happenings)
+        return happenings
+
+    def _feed_late(self, data: bytes) -> None:
+        """Take in what comes after the end: some upstreams go on, and some clients read on."""
+        if not self.discarded and (self._late is not None or data.strip()):
+            self._late = self._late or self._new_reader()
+            with suppress(TooComplex):
+                self._late.feed(data)
+
+    @property
+    def has_late(self) -> bool:
+        """Whether something came after the end that is not written yet."""
+        return self._late is not None
+
+    def finish_late(self) -> Batch | None:
+        """What was said after the end, to be written; None: nothing was."""
+        late, self._late = self._late, None
+        if late is None:
+            return None
+        late.done = True  # the end was said before
+        return self.capture.extend(late.close())
+
+    def _without_mark(self, data: bytes) -> bytes:
+        """The beginning of an answer without its byte order mark, which may come in pieces."""
+        begun = self._held + data
+        self._held = begun if BOM_UTF8.startswith(begun) and begun != BOM_UTF8 else b""
+        return b"" if self._held else begun.removeprefix(BOM_UTF8)
+
+    def _see_form(self, data: bytes) -> None:
+        """Some upstreams answer a stream request with one body, or the other way round."""
+        begun = data.lstrip()
+        self._form_known = bool(begun)
+        if begun.startswith(b"{" if self._stream else _EVENT_STREAM):
+            self._stream = not self._stream
+            self._reader = self._new_reader()
+
+    def discard(self) -> None:
+        """Keep nothing of the answer: nothing is said in it."""
+        self.finished = self.written = self.discarded = True
+
+    def give_up(self, why: str) -> None:
+        """Keep no more of the answer: whoever asked for it has it, and the log has why not."""
+        if not self.capture_error:
+            self.capture_error = f"not captured: {why}"
+            self._reader = self._new_reader()  # the other one may hold all that came so far
+
+    def close(self, reason: str = "") -> list[StreamEvent]:
+        """The answer is over, or cut: what remains, last of all the turn's end."""
+        remains = self._remains(reason)
+        self.capture.take(remains)
+        return remains
+
+    def _remains(self, reason: str) -> list[StreamEvent]:
+        if not self.capture_error:
+            try:
+                remains = self._reader.close(reason=reason)
+            except TooComplex as error:
+                self.give_up(str(error))
+            else:
+                self.capture.damaged = self._reader.damaged
+                return remains
+        return [TurnEnded(outcome=Outcome.ABORTED, reason=self.capture_error)]
+
+    def finish(self, reason: str = "", *, stopped: bool = False) -> Batch | None:
+        """Everything about the turn, to be written in one transaction; None the second time.
+
+        `stopped`: the client left, or the gateway was stopped. An answer that ends without its end
+        for any other reason was broken off by the upstream: that turn failed.
+        """
+        if self.finished:
+            return None
+        self.finished = True
+        self.close(reason)
+        ended = self.capture.ended
+        self._broke_off = not (stopped or self.capture_error or self.done)
+        if self._broke_off and ended is not None and ended.outcome is Outcome.ABORTED:
+            reason = ended.reason or BROKE_OFF
+            self.capture.ended = replace(ended, outcome=Outcome.FAILED, reason=reason)
+        return self.capture.finish()

@@ -1,0 +1,92 @@
+"""ASGI: its types, a response in one call, a count of those under way, a disconnect watcher."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+RawHeaders = Sequence[tuple[bytes, bytes]]
+"""Headers as the ASGI server gives them, with names in lower case."""
+
+WATCH_AFTER = 0.25
+"""Seconds after which a client is watched; a disconnect before that is noticed late."""
+
+
+async def respond(
+    send: Send, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes = b""
+) -> None:
+    """Send a complete response."""
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def respond_json(
+    send: Send, status: int, body: bytes, headers: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
+    """Send a complete response whose body is JSON."""
+    length = (b"content-length", b"%d" % len(body))
+    await respond(send, status, [(b"content-type", b"application/json"), length, *headers], body)
+
+
+class InFlight:
+    """Counts the responses under way: `with in_flight:` around each of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._idle: asyncio.Event | None = None  # made when somebody waits for it
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.count -= 1
+        if not self.count and self._idle is not None:
+            self._idle.set()
+            self._idle = None
+
+    async def wait_until_idle(self, timeout: float) -> None:  # noqa: ASYNC109 (it is no error)
+        """Wait until nothing is in flight, at most this many seconds."""
+        if self.count:
+            self._idle = self._idle or asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), timeout)
+
+
+class DisconnectWatcher:
+    """Cancels the task in which it was made when the client disconnects.
+
+    An ASGI application is told of a disconnect only if it waits for the next message, and that
+    takes a task. Most responses end before it would matter: the task starts after `WATCH_AFTER`.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self.disconnected = False
+        self._receive = receive
+        self._watched = asyncio.current_task()
+        self._watching: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
+
+    def _start(self) -> None:
+        self._watching = asyncio.ensure_future(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.disconnected = True
+        if self._watched is not None:
+            self._watched.cancel()
+
+    def uncancel(self) -> None:
+        """Undo the cancellation, so that the watched task can go on to clean up."""
+        if self._watched is not None:
+            self._watched.uncancel()
+
+    def stop(self) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+        if self._watching is not None:
+            self._watching.cancel()

@@ -1,0 +1,52 @@
+"""Who a client is where its credential changes: the account behind a token that is renewed.
+
+A token's subject is read and not verified, because only the provider can do that. So it counts
+only where the provider gets this very token and nothing else to go by, and refuses a forged one:
+then nothing comes back to whoever forged it (docs/adr/0018).
+"""
+
+from msgspec import Struct
+
+from thoughtline.engine.endpoints import Upstream
+from thoughtline.engine.tokens import token_subject
+from thoughtline.gateway.asgi import RawHeaders
+from thoughtline.gateway.credentials import CREDENTIALS, is_secret
+from thoughtline.providers.accounts import ACCOUNT_HEADERS, checks_tokens
+
+_HEADERS = {name.encode(): name for name in ACCOUNT_HEADERS.values()}
+
+
+class Claims(Struct, frozen=True, kw_only=True):
+    """What a request says about its account, beside its only credential."""
+
+    subject: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def names(self, upstream: Upstream) -> tuple[str, ...]:
+        """What names the account at this upstream; empty: the credential does.
+
+        An upstream with a key of its own, or with a configured credential, does not look at the
+        client's token.
+        """
+        if upstream.identity == "credential" or upstream.key or _replaces(upstream):
+            return ()
+        policy = upstream.policy_name
+        checked = upstream.identity == "token" or checks_tokens(policy)
+        subject = self.subject if checked else ""
+        account = dict(self.headers).get(ACCOUNT_HEADERS.get(policy, ""), "")
+        return (policy, subject, account) if subject or account else ()
+
+
+def _replaces(upstream: Upstream) -> bool:
+    """Whether an upstream's configured headers stand for what a client says about itself."""
+    names = (name.lower().encode() for name in upstream.headers)
+    return any(name in CREDENTIALS or name in _HEADERS or is_secret(name) for name in names)
+
+
+def read_claims(credential: str, headers: RawHeaders) -> Claims | None:
+    """What a request with this credential says about its account; None: nothing."""
+    subject = token_subject(credential)
+    named = [(_HEADERS[n], v.decode("latin-1")) for n, v in headers if n in _HEADERS and v]
+    if len(named) > 1:  # nobody knows which one the provider takes
+        return None
+    return Claims(subject=subject, headers=tuple(named)) if subject or named else None

@@ -1,0 +1,1 @@
+"""The gateway's own pages: status, models, the admin API of the reasoning cache, OpenAPI."""

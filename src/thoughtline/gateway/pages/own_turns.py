@@ -1,0 +1,181 @@
+"""`/own/sessions/{id}/turns/{turn}`: a client reads how long its own turn was thought about.
+
+It shows the credential that it asked the model with. Session and turn are in the headers of the
+answer (`x-thoughtline-session`, `x-thoughtline-turn`); a turn of another tenant is not found, and
+neither is one whose id is only guessed. What was said and thought is not in it: the client has it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, convert
+from msgspec.structs import replace
+from starlette.requests import Request
+
+from thoughtline.engine.endpoints import Directory
+from thoughtline.gateway.auth import Auth, Principal
+from thoughtline.gateway.errors import GatewayError
+from thoughtline.gateway.pages.page import PageError, PageResponse, page, segment
+from thoughtline.log.durations import (
+    duration_text,
+    reasoning_durations,
+    thought_spans,
+    thought_state,
+    total_seconds,
+)
+from thoughtline.log.events import Event
+from thoughtline.log.sessions import Session
+from thoughtline.log.turns import Turn
+from thoughtline.stores.base import INTERNAL_PREFIX, SessionQuery, Store
+
+PAGE = 500
+"""Events that are read at a time, the newest first."""
+MAX_PAGES = 200
+"""After so many, a turn counts as not found."""
+
+
+class OwnThought(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One thought of a turn, and how long it took."""
+
+    key: str  # in `reasoningDurations`: the item's id, else part-N
+    item_id: str | None  # the provider's id of the item
+    duration: int | None  # seconds: whole, rounded up, at least 1; null: unknown
+    state: str  # complete, aborted, unknown; open while the turn runs
+    label: str  # for people
+    started_at: float | None  # the server's time of day
+    sealed: bool  # encrypted or signed
+
+
+class OwnUsage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Tokens; `input` and `output` are the sums."""
+
+    input: int | None
+    output: int | None
+    reasoning: int | None
+    cached: int | None
+    cache_write: int | None
+
+
+class OwnTurn(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A turn as its client may see it."""
+
+    session: str
+    id: str
+    parent: str | None
+    started: float
+    ended: float | None
+    outcome: str | None  # null: it runs, or its process died
+    model: str
+    usage: OwnUsage | None
+    thoughts: list[OwnThought]
+    reasoning_durations: dict[str, int]  # seconds by key
+    reasoning_total: int | None  # seconds; thoughts that overlap count once
+    label: str  # of all thoughts together, for people
+
+
+class OwnTurnPages:
+    """Serves clients their own turns."""
+
+    def __init__(self, store: Store, auth: Auth, directory: Directory) -> None:
+        self._store = store
+        self._auth = auth
+        self._directory = directory
+
+    @page(
+        "/own/sessions/{id}/turns/{turn}",
+        response="The turn.",
+        parameters=[
+            segment("id", "The session's id: `x-thoughtline-session` of the answer."),
+            segment("turn", "The turn's id: `x-thoughtline-turn` of the answer."),
+        ],
+        errors={
+            401: PageResponse("A client key is needed."),
+            403: PageResponse("The request comes from a web page that is not trusted."),
+            404: PageResponse("There is no such turn of this client's."),
+        },
+    )
+    async def turn(self, request: Request, _: dict[str, Any]) -> OwnTurn:
+        """A client's own turn, with the durations of its thoughts, by the client's credential."""
+        id, turn = request.path_params["id"], request.path_params["turn"]
+        tenants = self._tenants(self._principal(request))
+        events = await self._events(id, turn, tenants)
+        if not events:
+            raise PageError(
+                f"there is no turn {turn[:80]!r} of yours in session {id[:80]!r}; expected the ids "
+                "of `x-thoughtline-session` and `x-thoughtline-turn`, and the credential that the "
+                "model was asked with",
+                "not_found",
+                404,
+            )
+        alone = [replace(event, seq=seq) for seq, event in enumerate(events)]
+        return _own_turn(Session(id).extend(alone).turn(turn))
+
+    def _principal(self, request: Request) -> Principal:
+        try:
+            return self._auth.require_principal(request.scope["headers"], request.url.query)
+        except GatewayError as refusal:
+            raise PageError(refusal.message, refusal.code, refusal.status) from None
+
+    def _tenants(self, principal: Principal) -> set[str]:
+        """The client's names: one, or one at each upstream that knows it by its token's subject."""
+        if principal.claims is None:
+            return {principal.tenant}
+        known = (self._auth.at_upstream(principal, upstream) for upstream in self._directory)
+        return {principal.tenant, *(one.tenant for one in known)}
+
+    async def _events(self, session: str, turn: str, tenants: set[str]) -> Sequence[Event]:
+        """The events of a turn, where the session is one of these tenants'."""
+        if session.startswith(INTERNAL_PREFIX):
+            return ()
+        listing = await self._store.search(SessionQuery(session=session), limit=1)
+        if not listing.sessions or listing.sessions[0].tenant not in tenants:
+            return ()
+        end, found = listing.sessions[0].events, list[Event]()
+        for _ in range(MAX_PAGES):
+            start = max(0, end - PAGE)
+            read = await self._store.read(session, after=start - 1, limit=end - start)
+            begun = [e for e in read if e.id == turn and e.type == "turn_started"]
+            found = begun + [e for e in read if e.parent == turn and _belongs(e)] + found
+            if begun:
+                return found
+            if not start:
+                break
+            end = start
+        return ()
+
+
+def _belongs(event: Event) -> bool:
+    """Whether an event is part of its parent, and not the turn after it."""
+    return event.type != "turn_started"
+
+
+def _own_turn(turn: Turn) -> OwnTurn:
+    spans, running = thought_spans(turn), turn.outcome is None
+    sealed = {place for place, part in enumerate(turn.output) if getattr(part, "sealed", False)}
+    total = total_seconds(turn)
+    served = next((t.origin.model for t in turn.thoughts if t.origin is not None), "")
+    return OwnTurn(
+        session=turn.session,
+        id=turn.id,
+        parent=turn.parent or None,
+        started=turn.started,
+        ended=turn.ended or None,
+        outcome=str(turn.outcome) if turn.outcome else None,
+        model=served or (turn.target.model if turn.target else ""),
+        usage=convert(turn.usage, OwnUsage | None, from_attributes=True),
+        thoughts=[
+            OwnThought(
+                key=span.key,
+                item_id=span.item or None,
+                duration=span.seconds,
+                state=thought_state(span, running=running),
+                label=span.text,
+                started_at=span.at,
+                sealed=span.place in sealed,
+            )
+            for span in spans
+        ],
+        reasoning_durations=reasoning_durations(turn),
+        reasoning_total=total,
+        label=duration_text(total, aborted=spans[-1].aborted) if spans else "",
+    )

@@ -1,0 +1,167 @@
+"""Forwards an answer to the client: bytes first, then a copy to the recording; the end waits.
+
+Each chunk is forwarded as it came and read afterwards. Only the end of a response (the event that
+closes a stream, the last bytes of a JSON body) waits for the commit, for a bounded time: what a
+client has received in full is in the log, whatever happens next. While a model thinks, the
+dialect's own keep-alive is sent between events.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
+
+from thoughtline.dialects.base import Dialect
+from thoughtline.engine.recording import Recording
+from thoughtline.errors import fault
+from thoughtline.gateway.asgi import Send
+from thoughtline.gateway.bodies import UNCOMPRESSED, Decompressor
+
+Commit = Callable[[], Awaitable[None]]
+
+_OVERLAP = 24
+_BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
+
+
+class Relay:
+    """One response on its way to one client."""
+
+    _busy = False
+    _committed = False
+    _between = True  # the last byte sent ended an event: a keep-alive may stand here
+    _seen = b""  # the last chunk
+    _last = 0.0  # when something was last sent, by the loop's clock
+    _interval = 0.0
+    _timer: asyncio.TimerHandle | None = None
+    _ping: asyncio.Task[None] | None = None
+
+    def __init__(
+        self,
+        send: Send,
+        recording: Recording,
+        dialect: Dialect,
+        commit: Commit,
+        encoding: str = "",
+        *,
+        start: Commit | None = None,
+    ) -> None:
+        self._send = send
+        self._start = start  # sends status and headers; None: they are out
+        self._recording = recording
+        self._dialect = dialect
+        self._commit = commit
+        self._decompressor = Decompressor(encoding) if encoding else UNCOMPRESSED
+
+    def forward(self, chunks: AsyncIterator[bytes], *, stream: bool) -> Coroutine[Any, Any, None]:
+        """Forward everything; returns when the client has all of it."""
+        return self._stream(chunks) if stream else self._whole(chunks)
+
+    async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
+        await self._begin()
+        seen = self._dialect.stream_end.search
+        clock = asyncio.get_running_loop().time
+        tail = b""
+        ending = False  # inside of an event that may be the last one: it may come in many chunks
+        async for chunk in chunks:
+            probe = tail + chunk
+            tail = probe[-_OVERLAP:]
+            ending = ending or self._decompressor.compressed or seen(probe) is not None
+            if ending and not self._committed:
+                self.take(chunk)
+                if self._recording.done:
+                    await self._commit_once()
+                await self._forward(chunk)
+            else:
+                try:
+                    await self._forward(chunk)
+                finally:  # a client that leaves here does not make a hole in the record
+                    self.take(chunk)
+            self._between, self._seen = chunk.endswith(_BLANK), chunk
+            ending = ending and not self._between
+            self._last = clock()
+        await self._commit_once()
+        if self._recording.has_late:
+            await self._commit()
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _whole(self, chunks: AsyncIterator[bytes]) -> None:
+        held = b""
+        async for chunk in chunks:
+            self.take(chunk)
+            if held:
+                await self._begin()
+                await self._forward(held)
+            held = chunk
+        await self._commit()
+        await self._begin()  # what came in one piece goes out in one
+        await self._send({"type": "http.response.body", "body": held, "more_body": False})
+
+    async def _begin(self) -> None:
+        if self._start is not None:
+            start, self._start = self._start, None
+            await start()
+
+    def take(self, chunk: bytes) -> None:
+        """A copy for the reader, unpacked."""
+        plain = self._decompressor.feed(chunk)
+        if plain:
+            try:
+                self._recording.feed(plain)
+            except Exception as error:  # noqa: BLE001 (no fault of ours may cost a client its answer)
+                self._recording.give_up(fault(error))
+        if not self._decompressor.readable:
+            self._recording.give_up(f"it came compressed, and {self._decompressor.reason}")
+
+    async def _commit_once(self) -> None:
+        if not self._committed:
+            self._committed = True
+            await self._commit()
+
+    @property
+    def plain(self) -> bool:
+        """Whether words of ours may stand in the stream: not where it is packed."""
+        return self._decompressor.readable and not self._decompressor.compressed
+
+    @property
+    def between(self) -> bool:
+        """Whether the client has whole events, and nothing is on its way."""
+        return self._between and not self._busy
+
+    def broken_off(self, client: Dialect, reason: str) -> bytes:
+        """The event that ends a stream whose upstream broke off."""
+        return client.error_event(502, reason, code="upstream_broke_off")
+
+    async def _forward(self, chunk: bytes) -> None:
+        self._busy = True
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        self._busy = False
+
+    # -- while a model thinks --------------------------------------------------------------------
+
+    def keep_alive(self, interval: float) -> None:
+        """Ping the client whenever nothing came for that long (0: never), until `stop`."""
+        if interval > 0 and self.plain:
+            loop = asyncio.get_running_loop()
+            self._interval, self._last = interval, loop.time()
+            self._timer = loop.call_later(interval, self._tick)
+
+    def stop(self) -> None:
+        """No more pings."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._ping is not None:
+            self._ping.cancel()
+
+    def _tick(self) -> None:
+        """The one timer of a stream: it is not set anew for each chunk, but looks when due."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now - self._last >= self._interval:
+            if self.between and not self._committed:
+                self._ping = loop.create_task(self._say())
+            self._last = now
+        self._timer = loop.call_at(self._last + self._interval, self._tick)
+
+    async def _say(self) -> None:
+        if self.between and not self._committed:  # a task comes later: half an event may be out
+            alive = self._dialect.keepalive_after(self._recording.opening, self._seen)
+            await self._forward(alive)

@@ -1,0 +1,1 @@
+"""The HTTP server: connections, requests and their answers, on uvicorn's protocol class."""

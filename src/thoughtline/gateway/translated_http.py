@@ -1,0 +1,138 @@
+"""The HTTP side of a translated exchange: where the request goes, and what its client is told.
+
+`translated_request` takes a client's request to the engine in the dialect of its upstream, or
+refuses what cannot be said there; `HttpTranslation` has the rest of the way, there and back.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from thoughtline.dialects.base import Dialect, Request
+from thoughtline.dialects.upstream_errors import upstream_error
+from thoughtline.engine.caller import Incoming
+from thoughtline.engine.endpoints import Upstream
+from thoughtline.engine.exchange import Engine
+from thoughtline.engine.translated_source import TranslatedSource, translated
+from thoughtline.engine.translation import Translation
+from thoughtline.gateway.auth import Auth, Principal
+from thoughtline.gateway.errors import impossible, untranslatable
+from thoughtline.gateway.headers import with_configured
+from thoughtline.wires.base import Outbound
+
+_PASSED_ON = ("retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id")
+"""Headers of an answer that mean the same to every client."""
+TRANSLATED = "x-thoughtline-translated"
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
+_UNFIT = re.compile(r"[^!-~]|[,;]")
+"""What may not stand in a name in a header: the names are the client's own."""
+_MAX_NAME, _MAX_NAMES = 64, 32
+
+
+class HttpTranslation:
+    """One translated request on its way there and back."""
+
+    def __init__(self, translation: Translation, provider: Dialect, left: Sequence[str]) -> None:
+        self.translation = translation
+        self.client = translation.client
+        self._provider = provider
+        self._left = left
+
+    def outbound(
+        self, body: bytes, upstream: Upstream, model: str, credential: str, *, path: str = ""
+    ) -> Outbound:
+        """The request as the provider's own clients would send it; nothing of this client's."""
+        provider = self._provider
+        stream = self.translation.params.stream and not path
+        path = path or provider.request_path(quote(model, safe=""), stream=stream)
+        path, _, query = path.partition("?")
+        made = [
+            ("content-type", "application/json"),
+            ("accept", "text/event-stream" if stream else "application/json"),
+            ("accept-encoding", "identity"),
+            *provider.request_headers,
+        ]
+        if key := upstream.key or credential:
+            made.append(provider.credential(key))
+        return Outbound(
+            method="POST",
+            url=upstream.url(provider.name, path, query),
+            headers=with_configured(made, upstream.headers),
+            body=body,
+            timeouts=upstream.timeouts,
+        )
+
+    def answer_headers(
+        self, received: Iterable[tuple[str, str]], *, stream: bool
+    ) -> list[tuple[str, str]]:
+        """The headers of an answer: those that every client understands, and what was done."""
+        events = stream and not self.translation.array
+        kind = "text/event-stream; charset=utf-8" if events else "application/json"
+        passed = [(name, value) for name, value in received if name in _PASSED_ON]
+        return [("content-type", kind), *passed, *self.client.translated_headers, self.report()]
+
+    def report(self) -> tuple[str, str]:
+        """Which dialect became which, and what could not be said."""
+        value = f"{self.client.name}>{self._provider.name}"
+        if self._left:
+            names = dict.fromkeys(_UNFIT.sub("_", name)[:_MAX_NAME] for name in self._left)
+            value += f"; left={','.join([*names][:_MAX_NAMES])}"
+        return TRANSLATED, value
+
+    def error(
+        self, status: int, body: bytes, received: Iterable[tuple[str, str]]
+    ) -> tuple[int, bytes, bool]:
+        """An error as the client expects it: status, body, and whether that is a stream."""
+        after = dict(received).get("retry-after", "").strip()
+        seconds = float(after) if _SECONDS.fullmatch(after) else None
+        error = upstream_error(status, body, retry_after=seconds)
+        if self.translation.params.stream and self.client.error_in_stream(error.kind):
+            head = self.translation.head("0" * 32, created=0)
+            writer = self.client.answer_writer(head)
+            return 200, writer.start() + writer.fail_with(error), True
+        return error.status, self.client.upstream_error(error), False
+
+
+async def translated_request(
+    request: Request,
+    *,
+    client: Dialect,
+    provider: Dialect,
+    upstream: Upstream,
+    principal: Principal,
+    auth: Auth,
+    engine: Engine,
+    hints: Sequence[str],
+    strict: bool,
+    received: int,
+    heavy: bool,
+    query: str = "",
+) -> tuple[Incoming, HttpTranslation]:
+    """A client's request for an upstream that speaks another dialect."""
+    account = auth.fingerprint(upstream.key) if upstream.key else principal.account
+    incoming = await translated(
+        request,
+        client=client,
+        provider=provider,
+        target=upstream.target(dialect=provider.name, model=request.model, account=account),
+        tenant=principal.tenant,
+        hints=hints,
+        handles=auth.handles,
+        store=engine.store,
+        clock=engine.clock,
+        strict=strict,
+        received=received,
+        effort=upstream.effort,
+        heavy=heavy,
+    )
+    incoming = replace(incoming, claimed=principal.claimed)
+    source, translation = incoming.source, incoming.translation
+    assert translation and isinstance(source, TranslatedSource)  # noqa: S101, PT018
+    if translation.refused:
+        raise impossible(translation.refused, provider.name)
+    if strict and source.left:
+        raise untranslatable(source.left, provider.name)
+    told = replace(translation, array=request.stream and client.streams_array(query))
+    return incoming, HttpTranslation(told, provider, source.left)

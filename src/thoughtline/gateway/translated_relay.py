@@ -1,0 +1,104 @@
+"""Tells an answer again in the client's dialect, as it comes.
+
+The recording reads the provider's bytes first; what it understood is put into blocks and written as
+the client expects it. Only the end waits for the commit, as in every other exchange.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, BlockEvent, stop_reason
+from thoughtline.dialects.base import Dialect
+from thoughtline.dialects.upstream_errors import ErrorKind, UpstreamError
+from thoughtline.engine.recording import Recording
+from thoughtline.engine.translation import Translation
+from thoughtline.engine.turn_ids import client_call_id
+from thoughtline.errors import Unreadable, WireError
+from thoughtline.gateway.asgi import Send
+from thoughtline.gateway.relay import Commit, Relay
+from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
+from thoughtline.log.usage import Usage
+
+_SAID = (Outcome.COMPLETED, Outcome.CAPPED)
+
+
+class TranslatedRelay(Relay):
+    """One answer on its way to a client of another dialect."""
+
+    def __init__(
+        self,
+        translation: Translation,
+        send: Send,
+        recording: Recording,
+        dialect: Dialect,
+        commit: Commit,
+        *,
+        encoding: str = "",
+        start: Commit | None = None,
+    ) -> None:
+        super().__init__(send, recording, dialect, commit, encoding, start=start)
+        head = translation.head(recording.turn, created=recording.capture.started)
+        self._writer = translation.client.answer_writer(head)
+        self._blocks = AnswerBlocks(
+            translation.names, lambda nth: client_call_id(recording.turn, nth)
+        )
+
+    async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
+        await self._begin()
+        await self._say_more(self._writer.start())
+        async for chunk in chunks:
+            await self._say_more(self._tell(self._read(chunk)))
+        await self._say_more(self._tell(self._recording.close()))
+        last = self._end()
+        await self._commit_once()
+        await self._send({"type": "http.response.body", "body": last, "more_body": False})
+
+    async def _whole(self, chunks: AsyncIterator[bytes]) -> None:
+        async for chunk in chunks:
+            self._tell(self._read(chunk))
+        self._tell(self._recording.close())
+        body = self._end()
+        await self._commit()
+        await self._begin()
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    def _read(self, chunk: bytes) -> list[StreamEvent]:
+        plain = self._decompressor.feed(chunk)
+        return self._recording.feed(plain) if plain else []
+
+    def _tell(self, events: list[StreamEvent]) -> bytes:
+        return self._write(self._blocks.feed(events))
+
+    def _write(self, blocks: list[BlockEvent]) -> bytes:
+        """Raises `WireError` for what the client's dialect cannot say: arguments that are none."""
+        try:
+            return self._writer.write(blocks)
+        except Unreadable as error:
+            raise WireError(str(error)) from error
+
+    async def _say_more(self, told: bytes) -> None:
+        if told:
+            await self._forward(told)
+            self._last = asyncio.get_running_loop().time()
+
+    def _end(self) -> bytes:
+        """The end, and what waited for it. Raises `WireError` for an answer that is none."""
+        ended = self._recording.capture.ended or TurnEnded(outcome=Outcome.ABORTED)
+        if ended.outcome not in _SAID:
+            raise WireError(ended.reason or "the upstream's answer broke off")
+        complete = ended.outcome is Outcome.COMPLETED
+        told = self._write(self._blocks.end(complete=complete))
+        stop = stop_reason(ended, called=self._blocks.called)
+        usage = ended.usage or Usage()
+        return told + self._writer.finish(
+            AnswerEnd(stop=stop, stop_text=ended.stop_text, usage=usage)
+        )
+
+    def broken_off(self, client: Dialect, reason: str) -> bytes:
+        """The end of a stream that broke, in the client's dialect."""
+        error = UpstreamError(status=502, kind=ErrorKind.SERVER, message=reason)
+        return self._writer.fail_with(error)
+
+    async def _say(self) -> None:
+        if self.between and not self._committed:
+            await self._forward(self._writer.keepalive())

@@ -1,0 +1,1 @@
+"""The Responses API over a WebSocket, for clients that speak it."""

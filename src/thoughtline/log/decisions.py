@@ -1,0 +1,232 @@
+"""What was decided about the thoughts of a request's earlier outputs, as the log keeps it.
+
+One `ReplayDecision` per output: what became of its thoughts, why, and how its turn was recognised.
+A request decides about every output of its history, mostly as the request before it did. Written
+out each time, a session would grow with the square of its length, so a turn's start has only what
+is new: `TurnStarted.repeated` says how many of the first decisions are those of the turn before.
+A mark in the index entry of the turn before proves that they are the same.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+from hashlib import blake2b
+
+import msgspec
+from msgspec import Struct, field
+
+
+class Action(StrEnum):
+    """What is done with the thoughts of an output."""
+
+    RESTORED = "restored"  # put back
+    EXACT = "exact"  # the client sent them as they were
+    REPLACED = "replaced"  # the client's echo was altered, or under a key the target cannot read
+    ABSENT = "absent"  # legally without
+    PLACEHOLDER = "placeholder"  # the shortest value the target accepts
+    DROPPED = "dropped"
+    UNKNOWN = "unknown"  # written by a newer version
+
+    @classmethod
+    def _missing_(cls, _value: object) -> "Action":
+        return cls.UNKNOWN
+
+
+class ReplayWord(StrEnum):
+    """What became of the thoughts of an output, as header, log line, metric and page say it.
+
+    The first six say what went out, and each output has one of them. The last two say that its
+    turn was not found, and stand beside the first, or in the place of `absent`.
+    """
+
+    RESTORED = "restored"
+    CORRECTED = "corrected"
+    EXACT = "exact"
+    PLACEHOLDER = "placeholder"
+    DROPPED = "dropped"
+    ABSENT = "absent"
+    MISSED = "missed"
+    TIED = "tied"
+
+
+REPLAY_WORDS = {
+    ReplayWord.RESTORED: "put back: the client had left them out",
+    ReplayWord.CORRECTED: "the client's copy was altered, and the original went out instead",
+    ReplayWord.EXACT: "the client sent them as they were",
+    ReplayWord.MISSED: "the turn is not in the log, so there was nothing to put back",
+    ReplayWord.TIED: "several turns in the log fit equally well, so none of them was put back",
+    ReplayWord.PLACEHOLDER: "lost; the shortest value that the provider accepts went out",
+    ReplayWord.DROPPED: "left out: they may not go to this provider, or would be refused",
+    ReplayWord.ABSENT: "the output had none, or this provider does not want them",
+}
+"""Each word with its meaning; the reference (`docs/reference/replay-header.md`) says the same."""
+
+
+class MatchLevel(StrEnum):
+    """Which key a match rests on, strongest first; the values are those of logs written before."""
+
+    FULL = "chain"  # this turn and everything before it
+    LOCAL = "near"  # it and its neighbours
+    SEAL = "seal"  # the client brought a value that only this turn had
+    CONTENT = "alone"  # the same calls, or the same text
+    NONE = "none"
+
+    @classmethod
+    def _missing_(cls, _value: object) -> "MatchLevel":
+        return cls.NONE
+
+
+THINKING_OFF = "thinking off"
+"""Reason of leaving thoughts out of a request that goes out with thinking switched off."""
+TIED = "ambiguous"
+"""Reason of decisions about outputs for which several turns were found."""
+UNMATCHED = frozenset({"unknown", TIED, "uncorroborated"})
+"""Reasons of decisions about outputs whose turn was not found."""
+
+
+class ReplayDecision(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What was decided about one output."""
+
+    turn: int  # position in the path
+    action: Action
+    reason: str = ""
+    level: MatchLevel = field(default=MatchLevel.NONE, name="rung")
+    entry: str = field(default="", name="memory")  # id of the turn that it was taken for
+    thoughts: int = 0  # how many go out
+    left: int = 0  # how many stay behind
+
+    @property
+    def missed(self) -> bool:
+        """Whether the output's turn is not in the log."""
+        return self.unmatched and self.reason != TIED
+
+    @property
+    def tied(self) -> bool:
+        """Whether several turns in the log fit the output equally well."""
+        return self.unmatched and self.reason == TIED
+
+    @property
+    def unmatched(self) -> bool:
+        """Whether the output goes out without thoughts because its turn was not found."""
+        return (
+            self.level is MatchLevel.NONE
+            and self.action in (Action.ABSENT, Action.PLACEHOLDER)
+            and self.reason in UNMATCHED
+        )
+
+    @property
+    def word(self) -> ReplayWord:
+        """The one word for the decision, where there is room for one."""
+        if self.action is Action.ABSENT and self.unmatched:
+            return ReplayWord.TIED if self.reason == TIED else ReplayWord.MISSED
+        return _WORD.get(self.action, ReplayWord.ABSENT)
+
+    @property
+    def carried(self) -> bool:
+        """Whether thoughts of the logged turn went out."""
+        return self.action in _CARRIED and self.thoughts > 0
+
+
+_WORD = {
+    Action.RESTORED: ReplayWord.RESTORED,
+    Action.EXACT: ReplayWord.EXACT,
+    Action.REPLACED: ReplayWord.CORRECTED,
+    Action.PLACEHOLDER: ReplayWord.PLACEHOLDER,
+    Action.DROPPED: ReplayWord.DROPPED,
+}
+_CARRIED = frozenset({Action.RESTORED, Action.REPLACED, Action.EXACT})
+_NO_MATCH = MatchLevel.NONE
+_encode = msgspec.json.Encoder().encode
+
+
+def tally(decisions: Sequence[ReplayDecision]) -> dict[str, int]:
+    """Count the outputs by action, those missed and those tied, as the log keeps it; no zeros."""
+    counted = Counter([decision.action for decision in decisions])
+    counts = {action.value: counted[action] for action in _ACTIONS if action in counted}
+    if unmatched := _unmatched(decisions):
+        tied = len([made for made in unmatched if made.tied])
+        counts |= {"missed": len(unmatched) - tied, "tied": tied}
+    return {name: count for name, count in counts.items() if count}
+
+
+HEADER_ORDER = (
+    ReplayWord.RESTORED,
+    ReplayWord.MISSED,
+    ReplayWord.PLACEHOLDER,
+    ReplayWord.DROPPED,
+    ReplayWord.CORRECTED,
+    ReplayWord.EXACT,
+    ReplayWord.TIED,
+    ReplayWord.ABSENT,
+)
+"""The words in the order of the replay header, which does not say the last one."""
+_ACTIONS = tuple(Action)
+_RESTORED, _REPLACED, _EXACT = Action.RESTORED, Action.REPLACED, Action.EXACT
+_PLACEHOLDER, _DROPPED, _ABSENT = Action.PLACEHOLDER, Action.DROPPED, Action.ABSENT
+
+
+def word_counts(decisions: Sequence[ReplayDecision]) -> tuple[int, ...]:
+    """Count the outputs by word, zeros included, in the order of `HEADER_ORDER`.
+
+    One with a placeholder whose turn was not found counts as both: `placeholder`, and `missed` or
+    `tied`. `absent` are only those that lack nothing.
+    """
+    if not decisions:
+        return (0,) * len(HEADER_ORDER)
+    count = [decision.action for decision in decisions].count
+    missed = tied = lacking = 0
+    for made in decisions:
+        if made.level is _NO_MATCH and made.unmatched:
+            tied += made.reason == TIED
+            missed += made.reason != TIED
+            lacking += made.action is _ABSENT
+    return (
+        count(_RESTORED),
+        missed,
+        count(_PLACEHOLDER),
+        count(_DROPPED),
+        count(_REPLACED),
+        count(_EXACT),
+        tied,
+        count(_ABSENT) - lacking,
+    )
+
+
+def count_words(decisions: Sequence[ReplayDecision]) -> dict[ReplayWord, int]:
+    """Count the outputs by word, zeros included: see `word_counts`."""
+    return dict(zip(HEADER_ORDER, word_counts(decisions), strict=True))
+
+
+def _unmatched(decisions: Sequence[ReplayDecision]) -> list[ReplayDecision]:
+    return [made for made in decisions if made.level is _NO_MATCH and made.unmatched]
+
+
+def mark(decisions: Sequence[ReplayDecision]) -> str:
+    """Return the number of settled decisions and a digest of them; empty for none.
+
+    The last one is not settled: nothing follows its output yet, and what follows is evidence.
+    """
+    return _marked(decisions[:-1])
+
+
+def _marked(decisions: Sequence[ReplayDecision]) -> str:
+    if not decisions:
+        return ""
+    return f"{len(decisions)}.{blake2b(_encode(decisions), digest_size=12).hexdigest()}"
+
+
+def repeated(decisions: Sequence[ReplayDecision], mark_before: str) -> int:
+    """Return how many of the first decisions the mark stands for: all of those, or none."""
+    count = int(mark_before.partition(".")[0] or 0)
+    same = 0 < count <= len(decisions) and _marked(decisions[:count]) == mark_before
+    return count if same else 0
+
+
+def alike(decisions: Sequence[ReplayDecision], before: Sequence[ReplayDecision]) -> int:
+    """Return how many of the first decisions equal those of the turn before."""
+    count = 0
+    for decision, known in zip(decisions, before, strict=False):
+        if decision != known:
+            break
+        count += 1
+    return count

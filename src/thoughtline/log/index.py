@@ -1,0 +1,163 @@
+"""The index entry of a turn: what a look-up finds, and from which thoughts are put back.
+
+An entry says where the turn stands in the tree, the shape of its output, where its thoughts were
+made, and how it ended; `keys` are the look-up keys that a store files it under. Turns without
+thoughts and turns that failed have entries too: they are the proof that a thought of another turn
+does not belong there.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct, field
+
+from thoughtline.log import keys as k
+from thoughtline.log.events import Outcome
+from thoughtline.log.parts import Blob, Call, Origin, Text, Thought
+from thoughtline.log.turns import Turn, output_shape
+
+
+class IndexEntry(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A finished turn as the look-up index knows it."""
+
+    session: str
+    turn: str
+    parent: str = ""
+    origin: Origin = Origin()
+    outcome: Outcome = Outcome.COMPLETED
+    at: float = 0.0
+    shape: str = field(default="", name="outline")  # of the output, see `turns.output_shape`
+    thoughts: tuple[Thought, ...] = ()  # a store keeps these once, in the log's reasoning events
+    calls: tuple[str, ...] = ()  # call ids as emitted: they break ties, they prove nothing
+    text_digest: str = field(default="", name="words")  # of the text beside calls: breaks ties
+    phases: tuple[str, ...] = ()  # what its texts were for, where the provider said so
+    hints: tuple[str, ...] = ()  # digests of session ids the client sent along
+    skipped: dict[str, str] = {}  # outputs sent without thoughts: full key → why (sticky)
+    quarantined: frozenset[int] = frozenset()  # positions among the thoughts
+    decisions_mark: str = field(default="", name="ruled")  # see `decisions.mark`
+    chars: int = 0  # of the thoughts, as people read them
+    keys: tuple[bytes, ...] = field(default=(), name="names")  # look-up keys, strongest first
+    question: str = ""  # digest of its input, where that has words of a user
+    continued: int | None = None  # how far, see `Store.continued`; None: not asked. Never stored
+    forgotten: tuple[str, ...] = ()  # calls whose entries were cleared; "" stands for no call
+
+
+QUESTION_BYTES = 8
+"""Bytes of the digest of an input."""
+
+RESPONSE_ID_DIALECTS = ("responses",)
+"""Dialects whose requests may name the response that they go on from."""
+
+
+_EMPTY = frozenset({'""', "null"})
+"""Raw values of thoughts that say nothing."""
+
+
+def client_response_id(turn: str) -> str:
+    """Return the id that a client of another dialect is given for the response of a turn."""
+    return f"resp_{turn}"
+
+
+_SEPARATOR = "\n\n"
+"""Stands between two thoughts in what people read."""
+
+
+def text_digest(turn: Turn) -> str:
+    """Return the digest of an output's text; empty when it has none."""
+    texts = [part.text for part in turn.output if type(part) is Text]
+    text = k.without_inline_thoughts("".join(texts))
+    return k.string_digest(text) if text else ""
+
+
+def question_digest(turn: Turn, turn_keys: k.TurnKeys) -> str:
+    """Return a digest of a turn's input; empty where no user says anything in it."""
+    for part in turn.input:
+        if type(part) is Text:
+            break
+    else:
+        return ""
+    return turn_keys.input[:QUESTION_BYTES].hex()
+
+
+def readable(thoughts: Iterable[Thought]) -> str:
+    """Return what people read of thoughts: their text, or the raw value of those without text."""
+    return _SEPARATOR.join([text for thought in thoughts if (text := _readable(thought))])
+
+
+def _readable(thought: Thought) -> str:
+    return thought.text or ("" if thought.raw in _EMPTY else thought.raw)
+
+
+def _readable_length(thoughts: Sequence[Thought]) -> int:
+    """Return the length of `readable` without making the string."""
+    length = 0
+    for thought in thoughts:
+        own = len(thought.text) or (0 if thought.raw in _EMPTY else len(thought.raw))
+        if own:
+            length += own + len(_SEPARATOR) if length else own
+    return length
+
+
+def index_entry(
+    turn: Turn,
+    turn_keys: k.TurnKeys,
+    *,
+    hints: tuple[str, ...] = (),
+    skipped: dict[str, str] | None = None,
+    decisions_mark: str = "",
+    spoken: bool = False,
+) -> IndexEntry:
+    """Make the entry of a finished turn, with all keys it may be looked up by.
+
+    `spoken`: also by its first thought, where a client writes that as text.
+    """
+    keys = {turn_keys.full: None, turn_keys.local: None, turn_keys.content: None}
+    thoughts: list[Thought] = []
+    phases: list[str] = []
+    calls: list[str] = []
+    for part in turn.output:
+        item = ""
+        if type(part) is Thought:
+            thoughts.append(part)
+            if spoken and len(part.text) >= k.MIN_SPOKEN:
+                keys[k.spoken_key(part.text)] = None
+                spoken = False
+            for seal in part.seals:
+                keys[k.seal_key(seal)] = None
+            item = part.id
+        elif type(part) is Text:
+            phases.append(part.phase)
+            item = part.id
+        elif type(part) is Call:
+            calls.append(part.id)
+            item = part.item
+        elif type(part) is Blob and part.sealed:
+            keys[k.seal_key(part.digest)] = None
+        if item:
+            keys[k.reference_key("item", item)] = None
+    origin = turn.target or Origin()
+    if turn.client is not None:
+        response, dialect = client_response_id(turn.id), turn.client.dialect
+    else:
+        response, dialect = turn.response, origin.dialect
+    if response and dialect in RESPONSE_ID_DIALECTS:
+        keys[k.reference_key("response", response)] = None
+    return IndexEntry(
+        turn.session,  # positional: Python builds a dict for more than fifteen keywords
+        turn.id,
+        turn.parent,
+        origin,
+        outcome=turn.outcome or Outcome.ABORTED,
+        at=turn.ended,
+        shape=output_shape(turn.output),
+        thoughts=tuple(thoughts),
+        calls=tuple(calls),
+        text_digest=text_digest(turn) if calls else "",
+        phases=tuple(phases) if any(phases) else (),
+        hints=hints,
+        skipped=skipped or {},
+        quarantined=turn.quarantined,
+        decisions_mark=decisions_mark,
+        chars=_readable_length(thoughts),
+        keys=tuple(keys),
+        question=question_digest(turn, turn_keys),
+    )

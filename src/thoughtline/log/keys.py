@@ -1,0 +1,367 @@
+"""The keys by which a turn is found again when a client echoes it in altered form.
+
+Clients strip thoughts, trim whitespace, re-serialise arguments, rewrite ids, turn strings into
+parts and `null` into `""`, drop the text beside tool calls, split and merge messages. A key is
+therefore a hash of what is *visible*: text, calls (name and canonical arguments) and results,
+without thoughts, ids, cache markers and system prompt; where an output has calls, only they count,
+and parallel ones in any order.
+
+`visible` is the one canonical form, for capture and for look-up, for every dialect. A `RollingKey`
+hashes it along a path once, in linear time, and gives each turn three keys: `full` (the turn and
+everything before it), `local` (the turn and the output before it) and `content` (its output only).
+What a client may echo by itself has a key of its own: `reference_key` for the id of an item or a
+response, `seal_key` for an encrypted or signed value.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from math import isfinite
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from thoughtline.log.parts import Blob, Call, Part, Result, Text, Thought
+from thoughtline.log.turns import Turn
+
+KEY_SIZE = 16
+"""Bytes of a key."""
+SHARED_BYTES = 4
+"""The first bytes that all three keys of a turn have in common, so that an index on keys keeps them
+on the same page."""
+
+
+class TurnKeys(Struct, frozen=True, gc=False):
+    """The three keys of a turn, strongest first."""
+
+    full: bytes  # this turn and everything before it
+    local: bytes  # this turn and the output before it
+    content: bytes  # the output of this turn
+    input: bytes = b""  # hash of its input, which is no key by itself
+
+
+def _number(text: str) -> int | float | str:
+    """Read a number as JavaScript does: a float, written as an integer where it is integral."""
+    value = float(text)
+    if value.is_integer() and abs(value) < 2**63:
+        return int(value)
+    return value if isfinite(value) else text
+
+
+_arguments = msgspec.json.Decoder(float_hook=_number)
+_sorted = msgspec.json.Encoder(order="sorted")
+_ZEROS, _LONG = bytes.maketrans(b"123456789", b"000000000"), b"0" * 16
+
+
+def canonical_arguments(text: str) -> bytes:
+    """Return a call's arguments as canonical JSON: key order and number spelling do not count."""
+    try:
+        data = text.encode()
+        if _LONG not in data.translate(_ZEROS):  # numbers that a float can hold
+            value = _arguments.decode(data or b"null")
+            return b"{}" if value is None else _sorted.encode(value)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass  # parsed leniently below
+    try:
+        value = _lenient(text) if text.strip() else None
+        return b"{}" if value is None else _bytes(canonical_json(value))
+    except (ValueError, RecursionError):
+        return _bytes(text.strip())
+
+
+def _lenient(text: str) -> Any:
+    """Parse JSON that has a lone surrogate, a raw line break or a number too long for a float."""
+    return json.loads(text, parse_float=_number, parse_int=_number, strict=False)
+
+
+_INLINE = re.compile(
+    r"<(think|thinking|thinking-content-[0-9a-f]+)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE
+)
+_SPACE = re.compile(r"\s*")
+
+_WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + "\ufeff"
+
+
+def trimmed(text: str) -> str:
+    """Remove outer whitespace, as Python and JavaScript define it."""
+    return text.strip(_WHITE) if "\ufeff" in text else text.strip()
+
+
+def without_inline_thoughts(text: str) -> str:
+    """Remove the `<think>` blocks that some clients keep in an assistant's text."""
+    text = trimmed(text)
+    if "<" not in text:  # mostly there is none
+        return text
+    start = 0
+    while match := _INLINE.match(text, start):
+        start = match.end()
+    text = trimmed(text[start:]) if start else text
+    return _cut_think_blocks(text) if "</think>" in text else text
+
+
+def _cut_think_blocks(text: str) -> str:
+    """Remove `<think>` blocks within a text, each with the whitespace around it."""
+    kept: list[str] = []
+    start = 0
+    while (at := text.find("<think>", start)) >= 0 and (end := text.find("</think>", at)) >= 0:
+        kept.append(text[start:at].rstrip())
+        start = _SPACE.match(text, end + len("</think>")).end()  # type: ignore[union-attr]
+    return "".join([*kept, text[start:]])
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _join(tag: bytes, pieces: Iterable[bytes]) -> bytes:
+    out = [tag]
+    for piece in pieces:
+        out.append(b"%d:" % len(piece))
+        out.append(piece)
+    return b"".join(out)
+
+
+def visible(parts: Sequence[Part], *, is_input: bool = False) -> bytes:
+    """Return what every client sends back of one side of a turn, in one canonical form.
+
+    The text of an input counts as it is; an output's may have inline thoughts, which do not count.
+    Nor does the order of parallel calls.
+    """
+    if len(parts) == 2 and type(parts[0]) is Thought:
+        parts = parts[1:]
+    if len(parts) == 1 and type(parts[0]) is Text:
+        return _visible_text(parts[0].text, is_input=is_input)
+    calls: list[tuple[bytes, bytes]] = []
+    results: list[bytes] = []
+    blobs: list[bytes] = []
+    texts: list[str] = []
+    for part in parts:
+        kind = type(part)
+        if kind is Text:
+            texts.append(part.text)  # type: ignore[union-attr]
+        elif kind is Call:
+            calls.append(_visible_call(part))  # type: ignore[arg-type]
+        elif kind is Result:
+            results.append(_bytes(trimmed(part.content)))  # type: ignore[union-attr]
+        elif kind is Blob:
+            blobs.append(_bytes(part.digest))  # type: ignore[union-attr]
+    if calls:
+        return _joined_calls(sorted(calls) if len(calls) > 1 else calls)
+    text = "".join(texts)
+    if not results and not blobs:
+        return _visible_text(text, is_input=is_input)
+    if len(results) > 1:
+        results = list(dict.fromkeys(results))  # some clients repeat them on resume
+    data = _bytes(trimmed(text) if is_input else without_inline_thoughts(text))
+    return _join(b"v", [data, *results, b"|", *blobs])
+
+
+def _visible_call(call: Call) -> tuple[bytes, bytes]:
+    return _bytes(call.name), canonical_arguments(call.arguments)
+
+
+def _joined_calls(calls: Sequence[tuple[bytes, bytes]]) -> bytes:
+    return _join(b"c", [piece for call in calls for piece in call])
+
+
+class _ParallelCalls:
+    """The calls of an output that has several, for the order of their results."""
+
+    __slots__ = ("calls", "visible")
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.calls = calls
+        self.visible = [_visible_call(call) for call in calls]
+
+    def ordered(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """Return an input with the results of these calls in the canonical order of the calls."""
+        results = [part for part in parts if type(part) is Result]
+        pairs = _paired(self.calls, results) if len(results) > 1 else []
+        if not pairs:
+            return parts
+        visible = self.visible
+        if len(set(visible)) == len(visible):
+            pairs.sort(key=lambda pair: visible[pair[0]])
+        else:  # the same call twice: which result is whose does not count
+            pairs.sort(key=lambda pair: (visible[pair[0]], trimmed(pair[1].content)))
+        return [*[one for _, one in pairs], *[part for part in parts if type(part) is not Result]]
+
+
+def _parallel_calls(parts: Sequence[Part]) -> _ParallelCalls | None:
+    if len(parts) < 2:
+        return None
+    calls = [part for part in parts if type(part) is Call]
+    return _ParallelCalls(calls) if len(calls) > 1 else None
+
+
+def _paired(calls: Sequence[Call], results: Sequence[Result]) -> list[tuple[int, Result]]:
+    """Pair results with places of calls: by ids that are clear, else by position; or not at all."""
+    by_id = {call.id: at for at, call in enumerate(calls) if call.id}
+    if len(by_id) == len(calls) and all(one.call in by_id for one in results):
+        return [(by_id[one.call], one) for one in results]
+    count = len(calls)
+    times, rest = divmod(len(results), count)
+    if rest:
+        return []
+    contents = [trimmed(one.content) for one in results]
+    if times > 1 and contents != contents[:count] * times:  # some clients repeat them on resume
+        results = results[::times]
+        if contents != [text for text in contents[::times] for _ in range(times)]:
+            return []
+    return list(enumerate(results[:count]))
+
+
+def _visible_text(text: str, *, is_input: bool) -> bytes:
+    """Return the canonical form of a side that is only text: the usual case, without the lists."""
+    data = _bytes(trimmed(text) if is_input else without_inline_thoughts(text))
+    return b"v%d:%b1:|" % (len(data), data)
+
+
+# Copying a hash object takes half the time of making one.
+_plain_hash = blake2b(digest_size=KEY_SIZE).copy
+_full_hash = blake2b(b"chain", digest_size=KEY_SIZE).copy
+_local_hash = blake2b(b"near", digest_size=KEY_SIZE).copy
+
+
+def _hash(data: bytes, new: Callable[[], Any] = _plain_hash) -> bytes:
+    state = new()
+    state.update(data)
+    hashed: bytes = state.digest()
+    return hashed
+
+
+_EMPTY = _hash(visible(()))
+_START = bytes(KEY_SIZE)
+
+
+class RollingKey:
+    """Computes the keys of the turns along a path, each in time proportional to that turn alone.
+
+    `in_order` gives the keys of earlier versions, in which the order of parallel calls counted.
+    """
+
+    __slots__ = ("_full", "_in_order", "_input", "_output", "_parallel")
+
+    def __init__(self, *, in_order: bool = False) -> None:
+        self._full = _START  # full key up to and including the last output
+        self._output = _START  # content key of the last output
+        self._input = _EMPTY  # hash of the input since then
+        self._parallel: _ParallelCalls | None = None  # in the last output
+        self._in_order = in_order
+
+    def __copy__(self) -> "RollingKey":
+        twin = RollingKey(in_order=self._in_order)
+        twin._full, twin._output, twin._input = self._full, self._output, self._input
+        twin._parallel = self._parallel
+        return twin
+
+    def add_input(self, parts: Sequence[Part]) -> None:
+        """Set the input of the next turn."""
+        if self._parallel is not None and not self._in_order:
+            parts = self._parallel.ordered(parts)
+        self._input = _hash(visible(parts, is_input=True))
+
+    def keys_for(self, parts: Sequence[Part]) -> TurnKeys:
+        """Return the keys of the next turn if this is its output, and leave the state as it is."""
+        return self._keys(parts, _parallel_calls(parts))
+
+    def _keys(self, parts: Sequence[Part], parallel: _ParallelCalls | None) -> TurnKeys:
+        if parallel is None:
+            content = _hash(visible(parts))
+        else:
+            calls = parallel.visible if self._in_order else sorted(parallel.visible)
+            content = _hash(_joined_calls(calls))
+        shared = content[:SHARED_BYTES]
+        here = self._input + content
+        full = shared + _hash(self._full + here, _full_hash)[SHARED_BYTES:]
+        local = shared + _hash(self._output + here, _local_hash)[SHARED_BYTES:]
+        return TurnKeys(full, local, content, self._input)
+
+    def leads_to(self, keys: TurnKeys) -> bool:
+        """Whether one of these is a key of the next turn, with whatever output."""
+        here = self._input + keys.content
+        full, local = _hash(self._full + here, _full_hash), _hash(self._output + here, _local_hash)
+        return (
+            keys.full[SHARED_BYTES:] == full[SHARED_BYTES:]
+            or keys.local[SHARED_BYTES:] == local[SHARED_BYTES:]
+        )
+
+    def add_output(self, parts: Sequence[Part]) -> TurnKeys:
+        """Go on to the turn after this output; returns the keys of the turn that it ends."""
+        self._parallel = _parallel_calls(parts)
+        keys = self._keys(parts, self._parallel)
+        self._full, self._output, self._input = keys.full, keys.content, _EMPTY
+        return keys
+
+
+def rolling_keys(
+    turns: Iterable[Turn], *, in_order: bool = False
+) -> tuple[list[TurnKeys | None], RollingKey]:
+    """Return the keys of every turn (None: it has no output) and the rolling key after the last.
+
+    A turn without an output that is not the last one was answered with nothing visible; its input
+    is part of the full keys after it all the same.
+    """
+    rolling = RollingKey(in_order=in_order)
+    keys: list[TurnKeys | None] = []
+    unanswered = False
+    for turn in turns:
+        if unanswered:
+            rolling.add_output(())
+        rolling.add_input(turn.input)
+        unanswered = not turn.output
+        keys.append(None if unanswered else rolling.add_output(turn.output))
+    return keys, rolling
+
+
+def has_parallel_calls(turns: Iterable[Turn]) -> bool:
+    """Whether an output has more than one call: earlier versions may have filed it otherwise."""
+    return any(len([part for part in turn.output if type(part) is Call]) > 1 for turn in turns)
+
+
+def reference_key(kind: str, value: str) -> bytes:
+    """Return the look-up key of an item or a response that a client may name by its id."""
+    return _hash(_join(b"ref" + _bytes(kind), [_bytes(value)]))
+
+
+def session_key(hint: str) -> bytes:
+    """Return the look-up key of a session, given the `string_digest` of its id or of a hint."""
+    return _hash(_join(b"session", [_bytes(hint)]))
+
+
+def string_digest(value: str) -> str:
+    """Return the digest that stands for a string: an opaque value, a session id, a text."""
+    return _hash(_bytes(value)).hex()
+
+
+def seal_key(digest: str) -> bytes:
+    """Return the look-up key of an opaque value, given its `string_digest`."""
+    return _hash(b"seal" + bytes.fromhex(digest))
+
+
+MIN_SPOKEN = 24
+"""Characters of a thought that is looked for among texts: shorter ones may be chance."""
+_SPOKEN = 64
+
+
+def spoken_key(text: str) -> bytes:
+    """Return the look-up key of a thought that a client wrote as text, by how it begins."""
+    return _hash(b"spoken" + _bytes(text[:_SPOKEN]))
+
+
+def canonical_json(value: Any) -> str:
+    """Write any JSON value with sorted keys and no spaces. Raises `RecursionError` if too deep."""
+    try:
+        return _sorted.encode(value).decode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def json_digest(value: Any) -> str:
+    """Return a digest of any JSON value that does not depend on formatting and key order."""
+    return string_digest(canonical_json(value))

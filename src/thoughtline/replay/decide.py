@@ -1,0 +1,522 @@
+"""Decides which thought goes back where, and why. Pure: index entries in, decisions out.
+
+`plan_replay` looks at each output of a request's path: what the client echoed, what was found for
+it, and what the target's policy row demands and binds. It returns a decision per output (put back,
+exact, replaced, absent, placeholder, dropped; with reason and match level) and the revisions that a
+dialect's `patch` needs. Decisions are sticky: what a request to this target once went out without,
+later ones go out without. Nothing is made up; dangling, refused or foreign thoughts are not sent.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thoughtline.dialects.base import PlacedThought, Revision
+from thoughtline.log import keys as k
+from thoughtline.log.decisions import THINKING_OFF, Action, MatchLevel, ReplayDecision
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import RIDING, Blob, Carrier, Result, Text, Thought
+from thoughtline.log.quirks import Need, Scope
+from thoughtline.log.turns import Place, Turn
+from thoughtline.providers.contracts import Policy
+from thoughtline.replay.gaps import last_gap, stays
+from thoughtline.replay.guard import (
+    Target,
+    echo_is_identical,
+    echo_is_respelled,
+    echo_suffices,
+    guard,
+    output_was_reshaped,
+    render,
+    sendable,
+    thoughts_with_places,
+    without_item_ids,
+)
+from thoughtline.replay.match import EQUAL, RequestPath, TurnMatch, match_turns
+
+
+class ReplayLimits(Struct, frozen=True, kw_only=True):
+    """Settings that limit how many old thoughts go back, where the target does not demand them."""
+
+    last: int | None = None  # only those of the last so many outputs
+    loop_only: bool = False  # only those of the running tool loop
+
+
+class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
+    """What is decided about the thoughts of one request, and the revisions that carry it out."""
+
+    decisions: tuple[ReplayDecision, ...]
+    revisions: tuple[Revision, ...] = ()
+    fields: dict[str, bytes] = {}  # top-level members to set: thinking off, as the last resort
+    skipped: dict[str, str] = {}  # newly left out: full key → reason; stored with the turn
+    skipped_before: dict[str, str] = {}  # what earlier requests to this target went out without
+    parent: IndexEntry | None = None  # the last turn of the path that was found
+
+    def count(self, action: Action) -> int:
+        """Return how many outputs have this decision."""
+        return len([decision for decision in self.decisions if decision.action is action])
+
+    @property
+    def certain(self) -> bool:
+        """Whether the last output was recognised with all that is before it."""
+        return not self.decisions or self.decisions[-1].level is _FULL
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether a turn that was found goes out without its thoughts."""
+        return any(d.entry and d.action in _WITHOUT for d in self.decisions)
+
+    @property
+    def thinking_off(self) -> bool:
+        """Whether thinking is switched off for this request, as the last resort."""
+        return bool(self.fields)
+
+
+_WITHOUT = (Action.DROPPED, Action.ABSENT, Action.PLACEHOLDER)
+NO_LIMITS = ReplayLimits()
+_FULL = MatchLevel.FULL
+# Used at every output, and looking up a member of an enumeration is slow in Python 3.11.
+_RESTORED = Action.RESTORED
+_REQUIRED, _IGNORED, _NEVER = Need.REQUIRED, Need.IGNORED, (Need.FORBIDDEN, Need.NONE)
+_ALL, _ITEM = Scope.ALL, Carrier.ITEM
+REFUSED = "refused"
+"""Reason of dropping what a client brings: the target refused it once."""
+_OVER_LIMIT = "over the limit"
+_HANDLE = "handle"
+"""Stands for a field of `Origin`: a translated answer gave it to its client, and no provider."""
+_TAKEN_OUT = frozenset({REFUSED, _OVER_LIMIT, "quarantined"})
+"""Reasons for which also a block that the client itself sends was taken out, and stays out."""
+
+
+def plan_replay(
+    path: RequestPath,
+    found: Mapping[bytes, Sequence[IndexEntry]],
+    target: Target,
+    limits: ReplayLimits = NO_LIMITS,
+    refused: Iterable[str] = (),
+) -> ReplayPlan:
+    """Decide about every output of the path; `refused` are full keys of outputs not in the log."""
+    return _Planner(path, found, target, limits, refused).run()
+
+
+def without_thoughts(plan: ReplayPlan, bare: ReplayPlan) -> ReplayPlan:
+    """Return a plan whose thoughts all stay behind, as in the bare plan, and say why."""
+    decisions = [
+        replace(made, action=Action.DROPPED, reason=THINKING_OFF, thoughts=0, left=made.thoughts)
+        if made.thoughts
+        else made
+        for made in plan.decisions
+    ]
+    return replace(plan, decisions=tuple(decisions), revisions=bare.revisions)
+
+
+class _Planner:
+    """Makes the decisions of one request."""
+
+    def __init__(
+        self,
+        path: RequestPath,
+        found: Mapping[bytes, Sequence[IndexEntry]],
+        target: Target,
+        limits: ReplayLimits,
+        refused: Iterable[str],
+    ) -> None:
+        self.path = path
+        self.found = found
+        self.matches = match_turns(path, found)
+        self.target = target
+        self.policy = target.policy
+        self.items = _ITEM in target.policy.reads
+        self.limits = limits
+        self.needs = needs(path, target.policy)
+        self.skipped_before = self._skipped_before()
+        self.decisions: list[ReplayDecision] = []
+        self.revisions: list[Revision] = []
+        self.fields: dict[str, bytes] = {}
+        self.skipped: dict[str, str] = {}
+        for key in refused:
+            if self.skipped_before.get(key) != REFUSED:
+                self.skipped_before[key] = self.skipped[key] = REFUSED
+
+    def run(self) -> ReplayPlan:
+        gap = -1
+        if self.policy.prefix:
+            gap = last_gap(self.path, self.matches, self.target, self.skipped_before)
+        for index, turn in enumerate(self.path.turns):
+            if self.path.keys[index] is not None:
+                match = self.matches[index] or TurnMatch(None, MatchLevel.NONE, "unknown")
+                self._decide(index, turn, match, before_gap=index <= gap)
+        return ReplayPlan(
+            decisions=tuple(self.decisions),
+            revisions=tuple(self.revisions),
+            fields=self.fields,
+            skipped=self.skipped,
+            skipped_before=self.skipped_before,
+            parent=self._last_known(),
+        )
+
+    def _last_known(self) -> IndexEntry | None:
+        for match in reversed(self.matches):
+            if match is not None and match.entry is not None and match.reason != EQUAL:
+                return match.entry
+        return None
+
+    # -- one output ------------------------------------------------------------------------------
+
+    def _decide(self, index: int, turn: Turn, match: TurnMatch, *, before_gap: bool) -> None:
+        need = self._need(index, turn)
+        echo = _echo(turn)
+        foreign = self._foreign_field(echo) if echo else ""
+        if foreign == "model" and self.policy.prefix:
+            foreign = ""  # the provider itself drops what this model cannot read
+        handles = foreign == _HANDLE
+        if need in _NEVER:
+            self._forbid(index, echo, match, need)
+        elif match.entry is None and self._sticky(index) == REFUSED:
+            self._without(index, turn, match, need, REFUSED, drop=True)
+        elif foreign and (need is _IGNORED or match.entry is None):
+            self._without(index, turn, match, need, f"foreign {foreign}", drop=True)
+        elif need is _IGNORED and echo and match.entry and match.entry.quarantined:
+            self._without(index, turn, match, need, "quarantined", drop=True)
+        elif need is _IGNORED:
+            self._record(index, Action.EXACT if echo else Action.ABSENT, "ignored there", match)
+        elif match.entry is None:
+            self._unknown(index, turn, match, need, echo)
+        else:
+            echo = [] if handles else echo
+            self._known(index, turn, match, need, echo, before_gap=before_gap)
+        revised = bool(self.revisions) and self.revisions[-1].turn == index
+        if handles and not revised:
+            self._revise(index, [])
+        elif not revised and (self._has_foreign_blob(turn) or self._lost_phases(index)):
+            self._revise(
+                index,
+                _placed(turn),
+            )
+
+    def _known(
+        self,
+        index: int,
+        turn: Turn,
+        match: TurnMatch,
+        need: Need,
+        echo: list[Thought],
+        *,
+        before_gap: bool,
+    ) -> None:
+        entry = match.entry
+        assert entry is not None  # noqa: S101 (the caller checked)
+        from_log = self.path.from_log
+        placed, reasons = sendable(turn, entry, self.target, self._prefix(index), from_log=from_log)
+        sticky = self._sticky(index)
+        prefix = self.policy.prefix
+        if prefix and echo and sticky not in _TAKEN_OUT and stays(reasons):
+            if reasons:  # the provider itself drops what it cannot read
+                self._record(index, Action.EXACT, reasons[0], match, thoughts=len(echo))
+                return
+        elif before_gap or (sticky is not None and (prefix or not echo)):
+            placed, reasons = [], [sticky] if sticky else reasons or ["before a gap"]
+        elif prefix and reasons:
+            placed = []  # all blocks of an output, or none
+        if placed and need is not _REQUIRED and self._over_limit(index):
+            placed, reasons = [], [_OVER_LIMIT]
+        if placed and reasons and self._lacks_signature(turn, need, placed):
+            self._sign(index, turn, match, placed, reasons[0])
+        elif placed:
+            self._send(index, turn, match, echo=echo, placed=placed, reasons=reasons)
+        elif entry.thoughts or reasons:
+            self._without(index, turn, match, need, reasons[0], drop=True, left=len(reasons))
+        elif sticky == REFUSED:
+            self._without(index, turn, match, need, REFUSED, drop=True)
+        elif echo and not _blank(echo):
+            self._record(index, Action.EXACT, "client's own", match, thoughts=len(echo))
+        else:
+            self._without(index, turn, match, need, "had none")
+
+    def _send(
+        self,
+        index: int,
+        turn: Turn,
+        match: TurnMatch,
+        *,
+        echo: list[Thought],
+        placed: list[PlacedThought],
+        reasons: list[str],
+    ) -> None:
+        """Send the thoughts of a logged turn: put back, left as they came, or corrected."""
+        entry = match.entry
+        assert entry is not None  # noqa: S101 (the caller checked)
+        enough = bool(echo) and self.policy.copies and echo_suffices(echo, placed, self.policy)
+        kept = self.path.from_log or not self.items  # in the order that the provider knows
+        reshaped = not kept and output_was_reshaped(turn, entry, placed)
+        if reshaped:
+            placed = without_item_ids(placed)
+        if echo and (enough or echo_is_identical(turn, echo, placed)) and not reasons:
+            action = Action.EXACT
+            if echo_is_respelled(echo, placed):
+                self._revise(index, placed)
+        else:
+            action = Action.REPLACED if echo else _RESTORED
+            anonymous = reshaped or (bool(reasons) and self.items)
+            self._revise(index, placed, anonymous=anonymous)
+        reason = reasons[0] if reasons else match.reason
+        self._record(index, action, reason, match, thoughts=len(placed), left=len(reasons))
+
+    def _unknown(
+        self, index: int, turn: Turn, match: TurnMatch, need: Need, echo: list[Thought]
+    ) -> None:
+        if not echo or _blank(echo):
+            self._without(index, turn, match, need, match.reason)
+            return
+        placed = _placed(turn)
+        if self._lacks_signature(turn, need, placed):
+            self._sign(index, turn, match, placed, match.reason)
+            return
+        if all(t.carrier in self.policy.reads or t.carrier is Carrier.REFERENCE for t in echo):
+            self._record(index, Action.EXACT, "client's own", match, thoughts=len(echo))
+            return
+        placed = render(thoughts_with_places(turn.output), turn, self.policy)
+        if placed:
+            self._revise(index, placed)
+            self._record(index, Action.REPLACED, "renamed", match, thoughts=len(placed))
+        else:
+            self._without(index, turn, match, need, "unreadable there", drop=True)
+
+    def _lacks_signature(self, turn: Turn, need: Need, placed: Sequence[PlacedThought]) -> bool:
+        """Whether a call must be signed, and what goes out with it is only readable."""
+        if need is not _REQUIRED or not self.policy.lost or self.policy.reads[0] not in RIDING:
+            return False
+        signed = [p.place for p in placed if p.carrier is self.policy.reads[0]]
+        return _first(turn) not in signed
+
+    def _sign(
+        self,
+        index: int,
+        turn: Turn,
+        match: TurnMatch,
+        placed: Sequence[PlacedThought],
+        reason: str,
+    ) -> None:
+        """Send what is left of an output's thoughts, with a placeholder for its signature."""
+        stand_in = PlacedThought(_first(turn), self.policy.reads[0], self.policy.lost)
+        self._revise(index, [*placed, stand_in])
+        self._record(index, Action.PLACEHOLDER, reason, match, thoughts=len(placed), left=1)
+
+    def _forbid(self, index: int, echo: list[Thought], match: TurnMatch, need: Need) -> None:
+        if any(t.carrier is not Carrier.THINK for t in echo):
+            self._revise(index, [])
+            self._record(index, Action.DROPPED, need.value, match, left=len(echo))
+        else:
+            self._record(index, Action.ABSENT, need.value, match)
+
+    def _without(
+        self,
+        index: int,
+        turn: Turn,
+        match: TurnMatch,
+        need: Need,
+        reason: str,
+        *,
+        drop: bool = False,
+        left: int = 0,
+    ) -> None:
+        """Send this output without its thought: absent, as a placeholder, or with thinking off."""
+        echo = _echo(turn)
+        action = Action.DROPPED if drop else Action.ABSENT
+        if need is _REQUIRED and self.policy.lost:
+            action = Action.PLACEHOLDER
+            placed = [PlacedThought(_first(turn), self.policy.reads[0], self.policy.lost)]
+            if not echo_is_identical(turn, echo, placed):
+                self._revise(index, placed)
+        else:
+            if need is _REQUIRED and self.policy.off:
+                name, value = self.policy.off
+                self.fields[name] = value.encode()
+            items = drop and self.items
+            if (drop and echo) or items:
+                self._revise(index, [], anonymous=items)
+        if reason != "had none" and self._full_key(index) not in self.skipped_before:
+            self.skipped[self._full_key(index)] = reason
+        self._record(index, action, reason, match, left=left or (len(echo) if drop else 0))
+
+    # -- what may go -----------------------------------------------------------------------------
+
+    def _foreign_field(self, echo: Sequence[Thought]) -> str:
+        """Return why a sealed thought that the client brought may not go there; empty: it may."""
+        for echoed in echo:
+            if echoed.handle:
+                return _HANDLE
+            for digest in echoed.seals:
+                origins = [
+                    t.origin
+                    for entry in self.found.get(k.seal_key(digest), ())
+                    for t in entry.thoughts
+                    if digest in t.seals
+                ]
+                fields = [guard(origin, self.target, sealed=True) for origin in origins]
+                if fields and all(fields):
+                    return fields[0]
+        return ""
+
+    def _has_foreign_blob(self, turn: Turn) -> bool:
+        """Whether the client brought a sealed summary that was made for another target."""
+        for part in turn.output:
+            if type(part) is Blob and part.sealed:
+                origins = [entry.origin for entry in self.found.get(k.seal_key(part.digest), ())]
+                if origins and all(guard(o, self.target, sealed=True) for o in origins):
+                    return True
+        return False
+
+    def _lost_phases(self, index: int) -> tuple[str, ...]:
+        """Return the phases of an output's texts that the client lost, for their own provider."""
+        match, turn = self.matches[index], self.path.turns[index]
+        entry = match.entry if match else None
+        if entry is None or not entry.phases:
+            return ()
+        if entry.origin.provider != self.target.origin.provider:
+            return ()
+        texts = [part for part in turn.output if isinstance(part, Text)]
+        if len(texts) != len(entry.phases):
+            return ()
+        lost = ["" if t.phase else phase for t, phase in zip(texts, entry.phases, strict=True)]
+        return tuple(lost) if any(lost) else ()
+
+    # -- what the target wants, and what was done before -----------------------------------------
+
+    def _need(self, index: int, turn: Turn) -> Need:
+        within, beyond = self.needs
+        return within if within is beyond or self._inside(index, turn) else beyond
+
+    def _inside(self, index: int, turn: Turn) -> bool:
+        match self.policy.scope:
+            case Scope.ALL:
+                return True
+            case Scope.LOOP:
+                return index >= self._loop
+            case Scope.CALLS:
+                return bool(turn.calls)
+            case Scope.FIRST_CALL:
+                return index >= self._loop and bool(turn.calls)
+
+    @cached_property
+    def _loop(self) -> int:
+        return loop_start(self.path.turns)
+
+    def _over_limit(self, index: int) -> bool:
+        if self.limits.loop_only and index < self._loop:
+            return True
+        return self.limits.last is not None and index not in self._recent
+
+    @cached_property
+    def _recent(self) -> set[int]:
+        last = self.limits.last
+        outputs = [index for index, keys in enumerate(self.path.keys) if keys is not None]
+        return set(outputs[max(0, len(outputs) - last) :]) if last else set()
+
+    def _skipped_before(self) -> dict[str, str]:
+        """Return what earlier requests of this conversation to this target went out without."""
+        there = self.target.origin
+        before: dict[str, str] = {}
+        for match in self.matches:
+            if match is None or match.entry is None or not match.entry.skipped:
+                continue
+            origin = match.entry.origin
+            if (origin.provider, origin.endpoint, origin.account) == (
+                there.provider,
+                there.endpoint,
+                there.account,
+            ) and {origin.model, origin.asked} & {there.model, there.asked}:
+                before |= match.entry.skipped
+        return before
+
+    def _prefix(self, index: int) -> str:
+        return self.path.prefixes[index] if index < len(self.path.prefixes) else ""
+
+    def _sticky(self, index: int) -> str | None:
+        """Return why this output went out without its thoughts before, if it did."""
+        return self.skipped_before.get(self._full_key(index)) if self.skipped_before else None
+
+    def _full_key(self, index: int) -> str:
+        keys = self.path.keys[index]
+        return keys.full.hex() if keys else ""
+
+    def _revise(
+        self, index: int, placed: Sequence[PlacedThought], *, anonymous: bool = False
+    ) -> None:
+        self.revisions.append(
+            Revision(
+                turn=index,
+                thoughts=tuple(placed),
+                verbatim=True,
+                anonymous=anonymous,
+                unsealed=self._has_foreign_blob(self.path.turns[index]),
+                phases=self._lost_phases(index),
+            )
+        )
+
+    def _record(
+        self,
+        index: int,
+        action: Action,
+        reason: str,
+        match: TurnMatch,
+        *,
+        thoughts: int = 0,
+        left: int = 0,
+    ) -> None:
+        self.decisions.append(
+            ReplayDecision(
+                turn=index,
+                action=action,
+                reason=reason,
+                level=match.level,
+                entry=match.entry.turn if match.entry else "",
+                thoughts=thoughts,
+                left=left,
+            )
+        )
+
+
+def needs(path: RequestPath, policy: Policy) -> tuple[Need, Need]:
+    """Return what a target wants of the outputs in its scope, and of those beyond."""
+    if policy.need in _NEVER:
+        return policy.need, policy.need
+    thinking = path.thinking if path.thinking is not None else policy.thinks
+    if not thinking:
+        return _IGNORED, _IGNORED
+    if policy.with_tools and not path.tools:
+        return policy.beyond, policy.beyond
+    return policy.need, policy.need if policy.scope is _ALL else policy.beyond
+
+
+def loop_start(turns: Sequence[Turn]) -> int:
+    """Return the position of the turn that begins with the last user message."""
+    for index in range(len(turns) - 1, 0, -1):
+        kinds = {type(part) for part in turns[index].input}
+        if Result not in kinds and not kinds.isdisjoint((Text, Blob)):
+            return index
+    return 0
+
+
+def _echo(turn: Turn) -> list[Thought]:
+    echo: list[Thought] = []
+    for part in turn.output:
+        if type(part) is Thought:
+            echo.append(part)  # noqa: PERF401 (mostly empty: a comprehension is slower)
+    return echo
+
+
+def _placed(turn: Turn) -> list[PlacedThought]:
+    """The client's own thoughts, where they stand."""
+    return [PlacedThought(at, t.carrier, t.raw) for t, at in thoughts_with_places(turn.output)]
+
+
+def _blank(echo: Sequence[Thought]) -> bool:
+    """Whether the echo is only a placeholder."""
+    return all(not t.sealed and not t.id and not t.text.strip() for t in echo)
+
+
+def _first(turn: Turn) -> Place:
+    return Place("call", 0) if turn.calls else Place("text", 0)

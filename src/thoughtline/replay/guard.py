@@ -1,0 +1,278 @@
+"""Which thoughts may go back to a target, and how they are spelled there. Pure.
+
+The guard compares where a thought was made with where it would go: a sealed thought passes only as
+far as the target's policy row binds it, and a plain one never leaves its endpoint and the other
+hosts of that company (behind a router: its model). What passes is rendered under a key that the
+target reads, at the place where it stood.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from thoughtline.dialects.base import PlacedThought
+from thoughtline.dialects.thoughts import (
+    STRING_CARRIERS,
+    convert,
+    joined_part,
+    same_json,
+    same_spelling,
+    same_thought,
+    without_id,
+)
+from thoughtline.log.events import Outcome
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import RIDING, Carrier, Origin, Part, Thought
+from thoughtline.log.turns import Place, Turn, output_shape, places
+from thoughtline.providers.catalogue import same_company
+from thoughtline.providers.contracts import Policy
+
+_SEALED_BESIDE_TEXT = frozenset({Carrier.REASONING_DETAILS, Carrier.REASONING_OPAQUE})
+"""Sealed carriers whose readable text is sent beside them: both go back, or neither."""
+
+_COMPLETED = Outcome.COMPLETED
+
+NEEDS_FOLLOWER = frozenset({Carrier.ITEM, Carrier.BLOCK})
+"""Carriers that providers refuse when nothing follows them."""
+
+
+class LostThought(StrEnum):
+    """What is done where a target demands a lost thought and takes nothing in its place."""
+
+    THINKING_OFF = "thinking_off"  # thinking is switched off for this one exchange
+    FORWARD = "forward"  # the request goes as it is, and the provider refuses it
+    ERROR = "error"  # nothing is sent
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """The endpoint that a request goes to."""
+
+    policy: Policy
+    origin: Origin
+    name: str = ""  # what the user calls it
+    lost_thought: LostThought = LostThought.THINKING_OFF
+    same_endpoints: frozenset[str] = frozenset()  # others that are one with it, as the user says
+
+
+def guard(origin: Origin | None, target: Target, *, sealed: bool) -> str:
+    """Return the first field of `Origin` that forbids sending a thought there; empty: it may go."""
+    if origin is None:
+        return ""
+    binds = target.policy.binds if sealed else target.policy.plain
+    there = target.origin
+    if origin.provider != there.provider:
+        return "provider"
+    if origin.endpoint != there.endpoint and origin.endpoint not in target.same_endpoints:
+        company = "company" in binds and not same_company(origin.endpoint, there.endpoint)
+        if company or "endpoint" in binds:
+            return "endpoint"
+    if origin.account != there.account and "account" in binds:
+        return "account"
+    if "model" in binds and not {origin.model, origin.asked} & {there.model, there.asked} - {""}:
+        return "model"
+    return ""
+
+
+def sendable(
+    turn: Turn, entry: IndexEntry, target: Target, prefix: str = "", *, from_log: bool = False
+) -> tuple[list[PlacedThought], list[str]]:
+    """Return the thoughts of a logged turn that may go back, and why the others may not."""
+    kept: list[tuple[Thought, Place]] = []
+    reasons: list[str] = []
+    only_thoughts = not entry.shape.strip("t")
+    where = places(entry.shape) if from_log else _places_in_echo(entry, turn)
+    has_sealed_half = len(entry.thoughts) > 1 and _has_sealed_half(entry.thoughts)
+    for position, thought in enumerate(entry.thoughts[: len(where)]):
+        place = where[position]
+        sealed = bool(thought.seals) or (has_sealed_half and thought.carrier in STRING_CARRIERS)
+        if entry.outcome is not _COMPLETED:
+            reasons.append(f"turn {entry.outcome.value}")
+        elif position in entry.quarantined:
+            reasons.append("quarantined")
+        elif thought.forgotten:
+            reasons.append("forgotten")
+        elif only_thoughts or (place.kind == "end" and thought.carrier in NEEDS_FOLLOWER):
+            reasons.append("dangling")
+        elif field := guard(thought.origin, target, sealed=sealed):
+            reasons.append(f"foreign {field}")
+        elif not sealed and target.policy.signed:
+            reasons.append("unsigned")
+        elif target.policy.prefix and _prefix_changed(thought, prefix):
+            reasons.append("prefix changed")
+        else:
+            kept.append((thought, place))
+    placed = render(kept, turn, target.policy)
+    if kept and not placed:
+        reasons.append("unreadable there")
+    return placed, reasons
+
+
+def _places_in_echo(entry: IndexEntry, turn: Turn) -> Sequence[Place]:
+    """Return the places of an entry's thoughts in a client's echo of the turn.
+
+    Blocks and items that began the output begin the echo, also where the client put text in front
+    of a call, or the call in front of the text: providers want them first.
+    """
+    where = places(entry.shape)
+    if not entry.thoughts or entry.thoughts[0].carrier not in NEEDS_FOLLOWER:
+        return where
+    shape = output_shape(turn.output).lstrip("t")
+    if not shape or shape[0] == entry.shape.lstrip("t")[:1]:
+        return where
+    leading = len(entry.shape) - len(entry.shape.lstrip("t"))
+    return (*places("t" + shape[0])[:1] * leading, *where[leading:])
+
+
+def output_was_reshaped(turn: Turn, entry: IndexEntry, placed: Sequence[PlacedThought]) -> bool:
+    """Whether a client dropped, added or moved something between an output's sealed items.
+
+    What follows an item is then not what its provider has stored.
+    """
+    if not any(p.carrier is Carrier.ITEM for p in placed) or not any(
+        t.seals for t in entry.thoughts
+    ):
+        return False
+    if any(t.carrier is Carrier.REFERENCE for t in turn.thoughts):
+        return False  # it is only referred to
+    if output_shape(turn.output).replace("t", "") != entry.shape.replace("t", ""):
+        return True
+    ids = [call.id for call in turn.calls]
+    return len(ids) > 1 and ids != list(entry.calls) and sorted(ids) == sorted(entry.calls)
+
+
+def without_item_ids(placed: Sequence[PlacedThought]) -> list[PlacedThought]:
+    """Remove the ids of items, so that the provider does not look for what should follow them."""
+    item = Carrier.ITEM
+    return [
+        PlacedThought(p.place, item, without_id(p.raw)) if p.carrier is item else p for p in placed
+    ]
+
+
+def _has_sealed_half(thoughts: Sequence[Thought]) -> bool:
+    """Whether one of the thoughts is the sealed half of something that is also plain text."""
+    return any(t.seals and t.carrier in _SEALED_BESIDE_TEXT for t in thoughts)
+
+
+def _prefix_changed(thought: Thought, prefix: str) -> bool:
+    return bool(thought.prefix and prefix) and thought.prefix != prefix
+
+
+def render(
+    kept: Sequence[tuple[Thought, Place]], turn: Turn, policy: Policy
+) -> list[PlacedThought]:
+    """Return thoughts under the keys that the target reads; plain ones may change theirs."""
+    reads = policy.reads
+    placed: list[PlacedThought] = []
+    for thought, at in kept:
+        if thought.carrier in reads:
+            placed.append(PlacedThought(at, thought.carrier, thought.raw))
+    if not placed and reads:
+        for thought, at in kept:
+            for carrier in reads:
+                raw = convert(thought, carrier)
+                if raw is not None:
+                    placed.append(PlacedThought(at, carrier, raw))
+                    break
+            if placed and reads[0] not in NEEDS_FOLLOWER:
+                break  # a message has one place for plain text
+    if policy.copies:
+        placed += _copies(kept, placed, reads)
+    if policy.every_call and placed:
+        placed = _before_every_call(placed, len(turn.calls))
+    return placed
+
+
+def thoughts_with_places(parts: Sequence[Part]) -> list[tuple[Thought, Place]]:
+    """Return the thoughts of an output, each with its place."""
+    thoughts = [part for part in parts if isinstance(part, Thought)]
+    return list(zip(thoughts, places(output_shape(parts)), strict=True))
+
+
+def echo_is_respelled(echo: Sequence[Thought], placed: Sequence[PlacedThought]) -> bool:
+    """Whether an equal echo holds items that its client serialised anew: other order or digits."""
+    raws = [p.raw for p in placed if p.carrier is Carrier.ITEM]
+    mine = [t.raw for t in echo if t.carrier is Carrier.ITEM]
+    return not all(same_spelling(one, other) for one, other in zip(mine, raws, strict=False))
+
+
+def echo_is_identical(turn: Turn, echo: Sequence[Thought], placed: Sequence[PlacedThought]) -> bool:
+    """Whether the client's echo equals what would be put there, in the same places."""
+    parts = Carrier.PART in [p.carrier for p in placed]
+    if len(echo) != len(placed) and not parts:
+        return False
+    mine = [PlacedThought(at, t.carrier, t.raw) for t, at in thoughts_with_places(turn.output)]
+    if _are_same(mine, placed):
+        return True
+    return parts and _are_same(_uncut(mine), _uncut(placed))
+
+
+def _are_same(mine: Sequence[PlacedThought], wanted: Sequence[PlacedThought]) -> bool:
+    if len(mine) != len(wanted):
+        return False
+    if len(mine) > 1:
+        mine, wanted = (sorted(each, key=lambda p: p.carrier) for each in (mine, wanted))
+    return all(
+        own.carrier is want.carrier
+        and same_thought(want.carrier, own.raw, want.raw)
+        and (
+            own.carrier not in NEEDS_FOLLOWER | RIDING
+            or _comparable(own.place) == _comparable(want.place)
+        )
+        for own, want in zip(mine, wanted, strict=True)
+    )
+
+
+def _uncut(thoughts: Sequence[PlacedThought]) -> list[PlacedThought]:
+    """Join readable parts that follow one another: streams cut a thought anywhere."""
+    joined: list[PlacedThought] = []
+    for one in thoughts:
+        last = joined[-1] if joined else None
+        if last is not None and (last.place, last.carrier) == (one.place, Carrier.PART):
+            raw = joined_part(last.raw, one.raw) if one.carrier is Carrier.PART else None
+            if raw is not None:
+                joined[-1] = PlacedThought(one.place, one.carrier, raw)
+                continue
+        joined.append(one)
+    return joined
+
+
+def echo_suffices(echo: Sequence[Thought], placed: Sequence[PlacedThought], policy: Policy) -> bool:
+    """Whether the echo has at least the key that the target reads first, and nothing foreign."""
+    wanted = {p.carrier: p.raw for p in placed}
+    return policy.reads[0] in {t.carrier for t in echo} and all(
+        t.carrier in wanted and same_json(t.raw, wanted[t.carrier]) for t in echo
+    )
+
+
+def _comparable(place: Place) -> tuple[str, int]:
+    """Return what counts of a place: texts may have been dropped or merged, calls never are."""
+    return (place.kind, place.nth) if place.kind == "call" else ("", 0)
+
+
+def _copies(
+    kept: Sequence[tuple[Thought, Place]], placed: Sequence[PlacedThought], reads: Sequence[Carrier]
+) -> list[PlacedThought]:
+    """Return the same plain text under every other key that the target may read."""
+    plain = next(((t, at) for t, at in kept if not t.sealed), None)
+    if plain is None:
+        return []
+    thought, at = plain
+    missing = [c for c in reads if c not in {p.carrier for p in placed}]
+    recasts = [
+        (carrier, convert(thought, carrier)) for carrier in missing if carrier in STRING_CARRIERS
+    ]
+    return [PlacedThought(at, carrier, raw) for carrier, raw in recasts if raw is not None]
+
+
+def _before_every_call(placed: Sequence[PlacedThought], calls: int) -> list[PlacedThought]:
+    """Repeat the last thought before a call at the parallel calls after it."""
+    repeated: list[PlacedThought] = [p for p in placed if p.place.kind != "call"]
+    at = {p.place.nth: p for p in placed if p.place.kind == "call"}
+    latest = placed[0]
+    for nth in range(calls):
+        latest = at.get(nth, latest)
+        repeated += [p for p in placed if p.place == Place("call", nth)] or [
+            PlacedThought(Place("call", nth), latest.carrier, latest.raw)
+        ]
+    return repeated

@@ -1,0 +1,335 @@
+"""Batches that wait for a store that does not answer, written in order when it is back.
+
+Each is saved at once to a file beside the store (`spill`), so that it survives the process. Memory
+is bounded: beyond `limit` bytes a saved batch is only in the file, where it is still found. Only
+what is neither saved nor fits is lost, and that is said.
+"""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from itertools import count, islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from thoughtline.errors import Unavailable
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores.answer_cache import CacheKey, cache_keys, entry_size
+from thoughtline.stores.base import Batch
+from thoughtline.stores.recent_writes import Entries
+from thoughtline.stores.saver import SavedBatch, Saver
+
+DRAFT_SIZE = 500
+"""Bytes that a draft costs beside its data."""
+
+UNKNOWN = Batch(session="", tenant="", drafts=())
+"""A batch that cannot be read."""
+
+
+class BacklogEvents(Struct, frozen=True, kw_only=True):
+    """What is called with the batches of a backlog."""
+
+    write: Callable[[Batch, bool], Awaitable[None]]
+    """Writes a batch for good, or gives it up; raises `Unavailable` to try again later.
+
+    The flag says that another process left it, and may have written it.
+    """
+    unloaded: Callable[[Batch], None]  # from now on it is only in its file
+    lost: Callable[[Batch, str], None]  # it could neither be written nor kept, and why
+    caught_up: Callable[[], None]  # all are written
+
+
+class _Waiting(Struct, eq=False):
+    """A batch that waits, in memory, in a file, or in both."""
+
+    number: int
+    size: int
+    keys: list[CacheKey]
+    session: str
+    tenant: str
+    parents: dict[str, str]  # turn → the turn that it continues
+    batch: Batch | None = None
+    saved: SavedBatch | None = None
+    adopted: bool = False  # from another process, which may have written it
+
+
+def batch_size(batch: Batch) -> int:
+    """Return about how many bytes of memory a batch takes."""
+    data = sum([DRAFT_SIZE + sys.getsizeof(draft.data) for draft in batch.drafts])
+    return data + sum([entry_size(entry) for entry in batch.index])
+
+
+_numbers = count()
+
+
+def _waiting(batch: Batch) -> _Waiting:
+    """Return an item for a batch, without the batch."""
+    size, keys = batch_size(batch), cache_keys(batch)
+    parents = {entry.turn: entry.parent for entry in batch.index}
+    return _Waiting(next(_numbers), size, keys, batch.session, batch.tenant, parents)
+
+
+class Backlog:
+    """Waiting batches, and the task that writes them."""
+
+    def __init__(
+        self, events: BacklogEvents, *, limit: int, retry: float, spill: Path | None = None
+    ) -> None:
+        self._events = events
+        self._limit = limit
+        self._retry = retry
+        self._saver = Saver(spill)
+        self._items: dict[int, _Waiting] = {}  # by number, in order
+        self._to_save: deque[_Waiting] = deque()
+        self._loaded: deque[_Waiting] = deque()  # those in memory, and some that were
+        self._unloaded: dict[CacheKey, list[_Waiting]] = {}
+        self._adopting = asyncio.Lock()
+        self._writing = asyncio.Lock()  # a batch is being written, or batches are changed
+        self._saving = asyncio.Lock()  # a file is being changed
+        self._current: _Waiting | None = None  # it is being written
+        self._task: asyncio.Task[None] | None = None
+        self.adopted = spill is None  # whether `adopt` was called
+        self.size = 0  # bytes in memory
+        self.unsaved = ""  # why batches are in memory only
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    # -- adding ----------------------------------------------------------------------------------
+
+    async def add(self, batch: Batch, why: str, saved: SavedBatch | None = None) -> None:
+        """Add a batch, save it, and start to write when it can be."""
+        item = _waiting(batch)
+        item.batch, item.saved = batch, saved
+        self._items[item.number] = item
+        self._to_save.append(item)
+        self._loaded.append(item)
+        self.size += item.size
+        self._start(self._retry)
+        await self._save(why)
+
+    def _start(self, delay: float) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._write_all(delay))
+
+    async def hold(self, batch: Batch) -> SavedBatch | None:
+        """Save a batch that is still being written; None if it cannot be."""
+        async with self._saving:
+            try:
+                return await self._saver.save(batch)
+            except (OSError, ValueError):
+                return None
+
+    async def release(self, saved: SavedBatch) -> None:
+        """Let go of a saved batch: it is written."""
+        async with self._saving:
+            await self._saver.release(saved)
+
+    async def _save(self, why: str) -> None:
+        """Save what is in memory only, then keep within the limit."""
+        async with self._saving:
+            self.unsaved = ""
+            while self._to_save:
+                item = self._to_save[0]
+                if item.saved is None and item.batch is not None and item.number in self._items:
+                    try:
+                        item.saved = await self._saver.save(item.batch)
+                    except (OSError, ValueError) as error:
+                        self.unsaved = str(error)
+                        break
+                self._to_save.popleft()
+            current = self._current
+            rest = current.size if current and current.batch else 0  # goes when it is written
+            while self._loaded and self.size - rest > self._limit:
+                self._make_room(self._loaded.popleft(), why)
+            if current and rest and current not in islice(self._loaded, 1):
+                self._loaded.appendleft(current)
+
+    def _make_room(self, item: _Waiting, why: str) -> None:
+        batch = item.batch
+        if batch is None or item is self._current or item.number not in self._items:
+            return
+        self.size -= item.size
+        item.batch = None
+        if item.saved is not None:
+            self._index(item)
+            self._events.unloaded(batch)
+        else:
+            del self._items[item.number]
+            self._events.lost(batch, f"too many turns wait for the store: {why}; {self.unsaved}")
+
+    def _index(self, item: _Waiting) -> None:
+        for key in item.keys:
+            self._unloaded.setdefault(key, []).append(item)
+
+    def _unindex(self, item: _Waiting) -> None:
+        for key in item.keys:
+            items = self._unloaded.get(key, [])
+            if item in items:
+                items.remove(item)
+                if not items:
+                    del self._unloaded[key]
+
+    async def adopt(self, *, again: bool = False) -> None:
+        """Take over what dead processes have left; does nothing the second time.
+
+        `again`: also what those have left that died since.
+        """
+        async with self._adopting:
+            if again or not self.adopted:
+                await self._adopt()
+                self.adopted = True
+
+    async def _adopt(self) -> None:
+        async with self._saving:
+            try:
+                found, damaged = await self._saver.adopt(_waiting)
+            except OSError as error:
+                self._events.lost(UNKNOWN, f"a spill file cannot be opened: {error}")
+                return
+            for saved, item in found:
+                item.saved, item.adopted = saved, True
+                self._index(item)
+                self._items[item.number] = item
+        for _ in range(damaged):
+            self._events.lost(UNKNOWN, "its line in the spill file is cut or damaged")
+        if found:
+            self._start(0.0)
+
+    # -- finding ---------------------------------------------------------------------------------
+
+    @property
+    def unloaded(self) -> bool:
+        """Whether some batches are only in their file."""
+        return bool(self._unloaded)
+
+    async def find(self, tenant: str, keys: Sequence[bytes]) -> Entries:
+        """Return the entries that are only in a file, the last filed last."""
+        wanted = {item for key in keys for item in self._unloaded.get((tenant, key), ())}
+        found: dict[bytes, tuple[IndexEntry, ...]] = {}
+        for item in sorted(wanted, key=lambda item: item.number):
+            with suppress(OSError, ValueError):
+                batch = await self._load(item)
+                for entry in batch.index:
+                    for key in set(entry.keys).intersection(keys):
+                        found[key] = (*found.get(key, ()), entry)
+        return found
+
+    def parents(self, tenant: str) -> dict[str, str]:
+        """Return the turns that are only in a file, each with the turn that it continues."""
+        parents: dict[str, str] = {}
+        for item in self._items.values() if self._unloaded else ():
+            if item.tenant == tenant and item.batch is None:
+                parents |= item.parents
+        return parents
+
+    async def _load(self, item: _Waiting) -> Batch:
+        if item.batch is not None or item.saved is None:
+            return item.batch or Batch(session=item.session, tenant=item.tenant, drafts=())
+        return await self._saver.load(item.saved)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    async def _write_all(self, delay: float) -> None:
+        while self._items:
+            await asyncio.sleep(delay)
+            delay = self._retry
+            try:
+                while self._items:
+                    await self._write_first()
+            except Unavailable as error:
+                await self._save(str(error))
+        self._events.caught_up()
+
+    async def _write_first(self) -> None:
+        async with self._writing:
+            if not self._items:  # all were deleted meanwhile
+                return
+            item = self._current = next(iter(self._items.values()))
+            try:
+                await self._write(item)
+            finally:
+                self._current = None
+            await self._remove(item)
+
+    async def _write(self, item: _Waiting) -> None:
+        try:
+            batch = await self._load(item)
+        except (OSError, ValueError) as error:
+            nothing = Batch(session=item.session, tenant=item.tenant, drafts=())
+            self._events.lost(nothing, f"it cannot be read from its file: {error}")
+        else:
+            await self._events.write(batch, item.adopted)
+
+    async def _remove(self, item: _Waiting) -> None:
+        del self._items[item.number]
+        self.size -= item.size if item.batch is not None else 0
+        item.batch = None
+        self._unindex(item)
+        if item.saved is not None:
+            async with self._saving:
+                with suppress(OSError):
+                    await self._saver.release(item.saved)
+
+    # -- deleting --------------------------------------------------------------------------------
+
+    async def change(self, change: Callable[[Batch], Batch | None]) -> None:
+        """Replace batches by what `change` returns of each (itself: as it is; None: deleted).
+
+        Raises `Unavailable` when one cannot be read, or erased from its file.
+        """
+        async with self._writing, self._saving:
+            for item in list(self._items.values()):
+                try:
+                    batch = await self._load(item)
+                    other = change(batch)
+                    if other is not batch and item.saved is not None:
+                        item.saved = await self._saver.replace(item.saved, other)
+                except (OSError, ValueError) as error:
+                    raise Unavailable(f"a turn in the spill file is not erased: {error}") from error
+                if other is not batch:
+                    await self._replace(item, other)
+
+    async def _replace(self, item: _Waiting, other: Batch | None) -> None:
+        self._unindex(item)
+        self.size -= item.size if item.batch is not None else 0
+        if other is not None:
+            new = _waiting(other)
+            item.batch, item.size, item.keys = other, new.size, new.keys
+            self.size += item.size
+            self._loaded.append(item)
+            return
+        del self._items[item.number]
+        if item.saved is not None:
+            await self._saver.release(item.saved)
+
+    # -- closing ---------------------------------------------------------------------------------
+
+    async def close(self, seconds: float) -> None:
+        """Try once more to write, then leave what is saved to the next process."""
+        why = "the store did not answer"
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self._writing:  # nothing is being written
+                self._cancel()
+            try:
+                while self._items:
+                    async with asyncio.timeout(seconds):
+                        await self._write_first()
+            except Unavailable as error:
+                why = str(error)
+        self._cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._save(why)
+        for item in self._items.values():
+            if item.saved is None and item.batch is not None:
+                self._events.lost(item.batch, why)
+        self._items.clear()
+        self._saver.close()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()

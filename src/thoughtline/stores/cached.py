@@ -1,0 +1,491 @@
+"""A cache with write-behind in front of a store.
+
+- `AnswerCache` has the complete answers of look-ups.
+- `RecentWrites` has what this process wrote: it is found before it is committed, and while the
+  store does not answer.
+  Both are emptied when another process has written to the store: an answer would lack that, or
+  bring back what was erased there. Every look-up checks it first.
+- `Backlog` has what the store could not take: it waits, also in a file beside the store, and is
+  written in order when the store is back. Until then `trouble` says why, and requests go on.
+
+`append` returns when the batch is committed, and raises `Unavailable` when it waits. A batch that
+takes long is saved beside the store meanwhile.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from thoughtline.clock import Clock, SystemClock
+from thoughtline.errors import Corrupt, StoreError, Unavailable
+from thoughtline.log.events import Event
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores import rules
+from thoughtline.stores.answer_cache import AnswerCache
+from thoughtline.stores.backlog import Backlog, BacklogEvents
+from thoughtline.stores.base import (
+    Batch,
+    EntryFilter,
+    Progress,
+    Store,
+)
+from thoughtline.stores.forwarding import ForwardingStore
+from thoughtline.stores.recent_writes import Entries, RecentWrites, merge_entries
+from thoughtline.stores.saver import SavedBatch
+
+MAX_RECENT = 2_000
+"""Committed turns of this process that are kept for when the store does not answer."""
+
+TIMEOUT = 5.0
+"""Seconds within which a look-up is answered, or the store counts as down."""
+
+SHORT_TIMEOUT = 0.05
+"""Seconds for the look-ups after one that was not answered, until one is."""
+
+SAVE_AFTER = 0.5
+"""Seconds after which a batch that is not committed yet is saved beside the store."""
+
+SHORT_FOR = 60.0
+"""Seconds for which the short timeout is used; then the store is given its time again."""
+
+
+Save = asyncio.Task[SavedBatch | None]
+"""Saves a batch that is still being written; None if it cannot be."""
+
+
+class LookupCounts(Struct):
+    """How look-ups went, since the start."""
+
+    hits: int = 0  # keys that something was found under
+    misses: int = 0  # keys that nothing was found under
+
+
+class WriteObserver(Protocol):
+    """Is told of every commit, of every batch that is lost, and that the store is damaged."""
+
+    def committed(self, seconds: float) -> None: ...
+    def dropped(self, batch: Batch, why: str) -> None: ...
+    def damaged(self, why: str) -> None: ...
+
+
+class CachedStore(ForwardingStore):
+    """A store with a cache and a backlog in front of it."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        entries: int = 20_000,
+        size: int = 256 << 20,
+        backlog: int | None = None,
+        spill: Path | None = None,
+        retry: float = 1.0,
+        record: Callable[[Batch], Batch] | None = None,
+        observer: WriteObserver | None = None,
+        timeout: float = TIMEOUT,
+        save_after: float = SAVE_AFTER,
+        retention: float = 0.0,
+        clock: Clock | None = None,
+    ) -> None:
+        """Put a cache of `entries` turns and `size` bytes in front of a store.
+
+        `backlog` is how many of these bytes may wait for the store, by default a quarter; `spill`
+        is the store's file, beside which what waits is saved. `retention` is after how many seconds
+        without use a session is not found any more (0: never).
+        """
+        super().__init__(store)
+        self.retention = retention
+        self._clock = clock or SystemClock()
+        self._filled = self._clock.mono()  # since when the cache has answers
+        self.counts = LookupCounts()
+        self.lost = 0  # turns that could neither be written nor kept
+        self.damage = ""  # what is wrong with the store's file, until the process ends
+        self._trouble = ""
+        self._changes = 0  # of other processes that the cache knows
+        self._record = record  # returns what of a batch is written at all
+        self._observer = observer
+        self._timeout = timeout
+        self._short_until = 0.0  # by the monotonic clock
+        self._cache = AnswerCache(entries, size)
+        self._recent = RecentWrites(min(entries, MAX_RECENT), size // 4)
+        limit = size // 4 if backlog is None else backlog
+        self._backlog = Backlog(
+            BacklogEvents(
+                write=self._write_waiting,
+                unloaded=self._recent.remove,
+                lost=self._give_up,
+                caught_up=self._caught_up,
+            ),
+            limit=limit,
+            retry=retry,
+            spill=spill,
+        )
+        self._save_after = save_after if spill else 0.0
+
+    @property
+    def retention(self) -> float:
+        """Seconds after which a session that nobody used is not found any more; 0: for ever."""
+        return self.store.retention
+
+    @retention.setter
+    def retention(self, seconds: float) -> None:
+        self.store.retention = seconds
+
+    @property
+    def trouble(self) -> str:
+        """Why the store cannot be relied on; empty when it can."""
+        return self.damage or self._trouble
+
+    @property
+    def unsaved(self) -> str:
+        """Why turns that wait are in memory only; empty when none is."""
+        return self._backlog.unsaved if self._backlog else ""
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes of memory are taken."""
+        return self._cache.size + self._recent.size + self._backlog.size
+
+    @property
+    def remembered(self) -> int:
+        """How many turns with thoughts are in memory."""
+        entries = (*self._recent.entries(), *self._cache.entries())
+        return len({entry.turn for entry in entries if rules.shown_calls(entry)})
+
+    @property
+    def backlog(self) -> int:
+        """How many batches wait for the store."""
+        return len(self._backlog)
+
+    # -- finding ---------------------------------------------------------------------------------
+
+    async def find(
+        self, tenant: str, keys: Sequence[bytes]
+    ) -> Mapping[bytes, Sequence[IndexEntry]]:
+        """Return entries from the cache, else from the store; recent writes in any case."""
+        if not self._backlog.adopted:
+            await self._backlog.adopt()
+        version = self._cache.version
+        saved = await self._backlog.find(tenant, keys) if self._backlog.unloaded else {}
+        found: dict[bytes, Sequence[IndexEntry]] = {}
+        missing: Sequence[bytes] = keys
+        if self.retention:
+            self._expire()
+        if certain := self._is_current():
+            found, missing = self._cache.find(tenant, keys)
+        if missing:
+            try:
+                await self._look_up(tenant, keys, missing, found, cache=certain)
+            except StoreError:
+                if not saved:
+                    raise
+        if saved:
+            if version != self._cache.version:  # something was erased
+                saved = await self._backlog.find(tenant, keys)
+            merge_entries(_not_in(found, saved), found)
+        self._recent.merge(tenant, keys, found)
+        self.counts.hits += len(found)
+        self.counts.misses += len(keys) - len(found)
+        return found
+
+    def _expire(self) -> None:
+        """Empty the cache before any answer in it is as old as the retention: it may be expired."""
+        now = self._clock.mono()
+        if now - self._filled > self.retention * 1e9:
+            self._filled = now
+            self.clear()
+
+    def _is_current(self) -> bool:
+        """Empty the cache if another process has written; returns whether that is certain."""
+        changes, certain = self.store.changes()
+        if changes != self._changes:
+            self._changes = changes
+            self.clear()
+        return certain
+
+    async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
+        """Return how far turns were continued, by what is not committed yet as well."""
+        # Before the store is asked: none is left out.
+        uncommitted = self._recent.parents(tenant) | self._backlog.parents(tenant)
+        try:
+            async with asyncio.timeout(self._timeout):
+                found = dict(await self.store.continued(tenant, turns))
+        except TimeoutError:
+            raise Unavailable(f"the store did not answer within {self._timeout:g} s") from None
+        asked = set(turns)
+        for turn, parent in uncommitted.items():
+            if parent in asked:
+                further = 2 if turn in uncommitted.values() else 1
+                found[parent] = max(found.get(parent, 0), further)
+        return found
+
+    async def _look_up(
+        self,
+        tenant: str,
+        keys: Sequence[bytes],
+        missing: Sequence[bytes],
+        found: dict[bytes, Sequence[IndexEntry]],
+        *,
+        cache: bool,
+    ) -> None:
+        """Add what the store has under the missing keys, and what changed under all meanwhile.
+
+        While the store is down, what it was given lately is added instead.
+        """
+        with self._cache.reading():
+            version, uncommitted = self._now(tenant, keys)
+            try:
+                found.update(await self._ask(tenant, missing))
+                if again := self._changed(tenant, keys, version):
+                    version, uncommitted = self._now(tenant, keys)
+                    answer = await self._ask(tenant, again)
+                    for key in again:
+                        found.pop(key, None)
+                    found.update(answer)
+            except StoreError as error:
+                self._note_trouble(error)
+                if not self._cache and not self._recent:
+                    raise
+                found.update(self._recent.committed(tenant, set(missing)))
+                return
+            if not self._backlog:
+                self._trouble = ""
+            if version == self._cache.version:
+                if cache:
+                    self._cache.put(tenant, missing, found)
+                merge_entries(uncommitted, found)  # perhaps committed since
+
+    def _now(self, tenant: str, keys: Sequence[bytes]) -> tuple[int, Entries]:
+        """Return the cache's version, and what is not committed yet under these keys."""
+        return self._cache.version, self._recent.uncommitted(tenant, keys)
+
+    def _changed(self, tenant: str, keys: Sequence[bytes], version: int) -> Sequence[bytes]:
+        """Return the keys whose entries may have changed since a look-up began."""
+        if version != self._cache.version:  # something was erased
+            return keys
+        return self._cache.written(tenant, keys)
+
+    async def _ask(
+        self, tenant: str, keys: Sequence[bytes]
+    ) -> Mapping[bytes, Sequence[IndexEntry]]:
+        """Ask the store. After a timeout, the next look-ups wait for it only shortly."""
+        short = self._short_until and time.monotonic() < self._short_until
+        try:
+            async with asyncio.timeout(SHORT_TIMEOUT if short else self._timeout):
+                answer = await self.store.find(tenant, keys)
+        except TimeoutError:
+            if not short:
+                self._short_until = time.monotonic() + SHORT_FOR
+            raise Unavailable(f"the store did not answer within {self._timeout:g} s") from None
+        self._short_until = 0.0
+        return answer
+
+    def _note_trouble(self, error: StoreError) -> None:
+        """Note why the store failed; it may have lost what was committed lately."""
+        began, self._trouble = not self._trouble, str(error)
+        if began:
+            self._recent.restore()
+        if isinstance(error, Corrupt) and not self.damage:
+            self.damage = str(error)
+            if self._observer is not None:
+                self._observer.damaged(self.damage)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    async def append(self, batch: Batch) -> list[Event]:
+        """Write a batch; it can be found at once, and waits if this raises `Unavailable`."""
+        if self._record is not None:
+            batch = self._record(batch)
+        if not self._backlog.adopted:
+            await self._backlog.adopt()
+        self._begin(batch)
+        began = time.perf_counter()
+        save: list[Save] = []  # one, if it takes long
+        try:
+            if self._backlog:  # the order within a session matters
+                raise Unavailable(self.trouble or "the store is catching up")
+            events = await self._write(batch, save)
+        except (Unavailable, Corrupt) as error:
+            self._note_trouble(error)
+            await self._backlog.add(batch, str(error), await save[0] if save else None)
+            self._bound_memory()
+            raise Unavailable(str(error)) from error
+        except StoreError:
+            self._finish(batch)
+            self.lost += 1
+            await self._release(save)
+            raise
+        self._committed(batch, began)
+        if save:
+            await self._release(save)
+        return events
+
+    async def _write(self, batch: Batch, save: list[Save]) -> list[Event]:
+        """Write a batch; if that takes long, it is saved beside the store meanwhile."""
+        if not self._save_after:
+            return await self.store.append(batch)
+        loop = asyncio.get_running_loop()
+        late = loop.call_later(
+            self._save_after, lambda: save.append(loop.create_task(self._backlog.hold(batch)))
+        )
+        try:
+            return await self.store.append(batch)
+        finally:
+            late.cancel()
+
+    async def _release(self, save: list[Save]) -> None:
+        """Let go of what was saved while a batch was being written."""
+        for saving in save:
+            if saved := await saving:
+                await self._backlog.release(saved)
+
+    def _begin(self, batch: Batch) -> None:
+        """Make the entries of a batch findable before it is written."""
+        for draft in batch.drafts:
+            if draft.type == "quarantined":
+                self.clear()
+        self._recent.add(batch)
+        self._cache.note_write(batch)
+
+    def _finish(self, batch: Batch) -> None:
+        """Move the entries of a batch into the cache: it is committed, or never will be."""
+        self._recent.commit(batch)
+        self._cache.note_write(batch)
+        self._cache.add(batch)
+        self._bound_memory()
+
+    def _bound_memory(self) -> None:
+        self._cache.bound(self._recent.size + self._backlog.size)
+
+    def _committed(self, batch: Batch, began: float) -> None:
+        if self._observer is not None:
+            self._observer.committed(time.perf_counter() - began)
+        self._finish(batch)
+
+    def _give_up(self, batch: Batch, why: str) -> None:
+        self._finish(batch)
+        self.lost += 1
+        if self._observer is not None:
+            self._observer.dropped(batch, why)
+
+    async def _write_waiting(self, batch: Batch, adopted: bool) -> None:
+        """Write a batch of the backlog."""
+        began = time.perf_counter()
+        try:
+            if adopted:
+                batch = await self._unwritten(batch)
+            await self.store.append(batch)
+        except (Unavailable, Corrupt) as error:
+            self._note_trouble(error)
+            raise Unavailable(str(error)) from error
+        except StoreError as error:
+            self._give_up(batch, str(error))
+        else:
+            self._committed(batch, began)
+
+    async def _unwritten(self, batch: Batch) -> Batch:
+        """Return what the store does not have of a batch that a dead process may have written.
+
+        Its entries were written with its events, and may have been erased since.
+        """
+        known = {event.id for event in await self.store.read(batch.session)}
+        drafts = tuple([draft for draft in batch.drafts if draft.id not in known])
+        if not known:
+            return batch
+        index = batch.index if drafts or not batch.drafts else ()
+        return replace(batch, drafts=drafts, index=index, expect=None)
+
+    def _caught_up(self) -> None:
+        self._trouble = ""
+
+    # -- deleting --------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Empty the cache; what is not committed can still be found."""
+        self._cache.clear()
+        self._recent.clear()
+
+    async def purge(
+        self,
+        *,
+        session: str | None = None,
+        tenant: str | None = None,
+        untouched_since: float | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Delete sessions in the store, the cache and the backlog."""
+        await self._backlog.adopt(again=untouched_since is None)
+        if untouched_since is None and (session is not None or tenant is not None):
+
+            def kept(batch: Batch) -> Batch | None:
+                if session in {None, batch.session} and tenant in {None, batch.tenant}:
+                    self._recent.remove(batch)
+                    return None
+                return batch
+
+            await self._backlog.change(kept)
+        count = await self.store.purge(
+            session=session, tenant=tenant, untouched_since=untouched_since, progress=progress
+        )
+        if count or untouched_since is None:  # a sweep that deleted nothing leaves the cache
+            self.clear()
+        return count
+
+    async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        """Clear thought entries from the store's index, the cache and the backlog."""
+        count = await self._change_waiting(lambda batch: rules.forget_in_batch(batch, entry_filter))
+        count += await self.store.forget(entry_filter, progress=progress)
+        self.clear()
+        return count
+
+    async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        """Erase thoughts in the store, the cache and the backlog."""
+        count = await self._change_waiting(lambda batch: rules.erase_in_batch(batch, entry_filter))
+        count += await self.store.erase(entry_filter, progress=progress)
+        self.clear()
+        return count
+
+    async def _change_waiting(self, change: Callable[[Batch], tuple[Batch, int]]) -> int:
+        """Change batches of the backlog; returns how much was changed in them."""
+        total = 0
+
+        def changed(batch: Batch) -> Batch:
+            nonlocal total
+            other, count = change(batch)
+            if not count:
+                return batch
+            total += count
+            self._recent.remove(batch)
+            self._begin(other)
+            return other
+
+        await self._backlog.adopt(again=True)
+        await self._backlog.change(changed)
+        return total
+
+    async def reindex(
+        self, session: str, entries: Sequence[IndexEntry], *, remove: Collection[str] = ()
+    ) -> None:
+        """Replace index entries in the store, and empty the cache."""
+        await self.store.reindex(session, entries, remove=remove)
+        self.clear()
+
+    async def close(self) -> None:
+        """Try once more to write the backlog, report what is lost, and close the store."""
+        await self._backlog.close(self._timeout)
+        await self.store.close()
+
+
+def _not_in(found: Mapping[bytes, Sequence[IndexEntry]], saved: Entries) -> Entries:
+    """Return the saved entries of turns that the store does not have: there they may be erased."""
+    stored = {entry.turn for entries in found.values() for entry in entries}
+    return {
+        key: others
+        for key, entries in saved.items()
+        if (others := tuple([entry for entry in entries if entry.turn not in stored]))
+    }

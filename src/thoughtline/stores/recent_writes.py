@@ -1,0 +1,125 @@
+"""The index entries that this process wrote lately, for when the store cannot give them.
+
+What is not committed yet is found here. The last that was committed is kept as well, since a store
+that does not answer cannot give it, and one that is back may have lost it (a removed file).
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores.answer_cache import CacheKey, entry_size, merged
+from thoughtline.stores.base import Batch
+
+Filed = dict[CacheKey, tuple[IndexEntry, ...]]
+Entries = dict[bytes, tuple[IndexEntry, ...]]
+
+
+class RecentWrites:
+    """Entries that were written lately: of those that are committed the last, within limits."""
+
+    def __init__(self, limit: int, max_bytes: int) -> None:
+        self._limits = limit, max_bytes
+        self._uncommitted: Filed = {}
+        # Kept cheaply: these are searched only when the store fails.
+        self._committed: deque[tuple[str, IndexEntry, int]] = deque()
+        self.size = 0  # about how many bytes of memory those take
+        self._restored: Filed = {}  # what was committed when the store failed
+
+    def __bool__(self) -> bool:
+        return bool(self._uncommitted or self._committed)
+
+    def add(self, batch: Batch) -> None:
+        """Add the entries of a batch that is being written."""
+        for entry in batch.index:
+            _file(self._uncommitted, batch.tenant, entry)
+
+    def remove(self, batch: Batch) -> None:
+        """Remove the entries of a batch that is not being written any more."""
+        for entry in batch.index:
+            for key in entry.keys:
+                cache_key = (batch.tenant, key)
+                held = self._uncommitted.pop(cache_key, ())
+                if len(held) != 1 or held[0] is not entry:  # other turns have this key, too
+                    rest = tuple([other for other in held if other.turn != entry.turn])
+                    if rest:
+                        self._uncommitted[cache_key] = rest
+
+    def commit(self, batch: Batch) -> None:
+        """Keep the entries of a batch that is committed."""
+        self.remove(batch)
+        for entry in batch.index:
+            size = entry_size(entry)
+            self._committed.append((batch.tenant, entry, size))
+            self.size += size
+        limit, max_bytes = self._limits
+        while self._committed and (len(self._committed) > limit or self.size > max_bytes):
+            self.size -= self._committed.popleft()[2]
+
+    def entries(self) -> Iterator[IndexEntry]:
+        """Yield what is held; an entry that is not committed comes once for each of its keys."""
+        yield from chain.from_iterable(self._uncommitted.values())
+        for _, entry, _ in self._committed:
+            yield entry
+
+    def restore(self) -> None:
+        """From now on, `merge` what was committed: the store failed and may lose it."""
+        self._restored.clear()
+        for tenant, entry, _ in self._committed:
+            _file(self._restored, tenant, entry)
+
+    def clear(self) -> None:
+        """Drop what is committed: it was deleted, or is refused."""
+        self._committed.clear()
+        self._restored.clear()
+        self.size = 0
+
+    def merge(
+        self, tenant: str, keys: Iterable[bytes], found: dict[bytes, Sequence[IndexEntry]]
+    ) -> None:
+        """Add to what was found under these keys."""
+        if self._restored:
+            merge_entries(_entries(self._restored, tenant, keys), found)
+        if self._uncommitted:
+            merge_entries(_entries(self._uncommitted, tenant, keys), found)
+
+    def uncommitted(self, tenant: str, keys: Iterable[bytes]) -> Entries:
+        """Return what is not committed under these keys, the last filed last."""
+        return _entries(self._uncommitted, tenant, keys) if self._uncommitted else {}
+
+    def parents(self, tenant: str) -> dict[str, str]:
+        """Return the turns that are not committed yet, each with the turn that it continues."""
+        return {
+            entry.turn: entry.parent
+            for (owner, _), entries in self._uncommitted.items()
+            if owner == tenant
+            for entry in entries
+        }
+
+    def committed(self, tenant: str, keys: set[bytes]) -> dict[bytes, list[IndexEntry]]:
+        """Return what is committed under these keys, the last filed first."""
+        found: dict[bytes, list[IndexEntry]] = {}
+        for owner, entry, _ in reversed(self._committed):
+            if owner == tenant:
+                for key in keys.intersection(entry.keys):
+                    found[key] = merged([], [*found.get(key, ()), entry])
+        return found
+
+
+def merge_entries(new: Entries, found: dict[bytes, Sequence[IndexEntry]]) -> None:
+    """Add entries that were filed since to what was found."""
+    for key, entries in new.items():
+        found[key] = merged(entries, found.get(key, ()))
+
+
+def _entries(filed: Filed, tenant: str, keys: Iterable[bytes]) -> Entries:
+    return {key: entries for key in keys if (entries := filed.get((tenant, key)))}
+
+
+def _file(filed: Filed, tenant: str, entry: IndexEntry) -> None:
+    """Add an entry under all of its keys."""
+    for key in entry.keys:
+        cache_key = (tenant, key)
+        held = filed.get(cache_key)
+        filed[cache_key] = (entry,) if held is None else (*held, entry)

@@ -1,0 +1,97 @@
+"""Saves batches to a spill file, in a thread of its own: a disk that hangs stops no event loop."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from thoughtline.stores.base import Batch
+from thoughtline.stores.spill import Line, SpillFile, adopt
+
+T = TypeVar("T")
+
+
+class SavedBatch(NamedTuple):
+    """A batch in a file."""
+
+    file: SpillFile
+    line: Line
+
+
+class Saver:
+    """The spill files of this process: its own, and those it has adopted.
+
+    A file is deleted when all of its batches are released.
+    """
+
+    def __init__(self, store: Path | None) -> None:
+        self.store = store.absolute() if store else None  # None: nothing can be saved
+        self._own: SpillFile | None = None
+        self._held: dict[SpillFile, int] = {}  # file → batches in it that are not released
+        self._thread: ThreadPoolExecutor | None = None
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="thoughtline-spill")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def save(self, batch: Batch) -> SavedBatch:
+        """Write a batch to the file of this process."""
+        saved = await self._run(lambda: self._save(batch))
+        self._held[saved.file] = self._held.get(saved.file, 0) + 1
+        return saved
+
+    def _save(self, batch: Batch) -> SavedBatch:
+        if self.store is None:
+            raise OSError("there is no file to keep them in")
+        if self._own is None:
+            self._own = SpillFile.create(self.store)
+        return SavedBatch(self._own, self._own.append(batch))
+
+    async def load(self, saved: SavedBatch) -> Batch:
+        """Read a batch; raises `OSError` or `ValueError` when it cannot be read."""
+        return await self._run(lambda: saved.file.read(saved.line))
+
+    async def release(self, saved: SavedBatch) -> None:
+        """Let go of a batch: it is written, or not wanted any more."""
+        file = saved.file
+        self._held[file] -= 1
+        if not self._held[file]:
+            del self._held[file]
+            if file is self._own:
+                self._own = None
+            await self._run(file.remove)
+
+    async def adopt(self, describe: Callable[[Batch], T]) -> tuple[list[tuple[SavedBatch, T]], int]:
+        """Take over the files of dead processes.
+
+        Returns their batches with what `describe` says of them, and how many cannot be read.
+        """
+        return await self._run(lambda: self._adopt(describe))
+
+    def _adopt(self, describe: Callable[[Batch], T]) -> tuple[list[tuple[SavedBatch, T]], int]:
+        adopted, damaged = [], 0
+        for file in adopt(self.store) if self.store else ():
+            found = [(SavedBatch(file, line), describe(batch)) for line, batch in file.scan()]
+            damaged += file.damaged
+            if found:
+                self._held[file] = len(found)
+                adopted += found
+            else:
+                file.remove()
+        return adopted, damaged
+
+    async def replace(self, saved: SavedBatch, batch: Batch | None) -> SavedBatch:
+        """Overwrite a batch in its file."""
+        line = await self._run(lambda: saved.file.replace(saved.line, batch))
+        return SavedBatch(saved.file, line)
+
+    def close(self) -> None:
+        """Leave what is not released to the process that opens the store next."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+        for file in self._held:
+            file.close()
+        self._held.clear()
+        self._thread = self._own = None

@@ -1,0 +1,282 @@
+"""One HTTP/1.1 connection to an upstream, and the response that is arriving on it.
+
+A connection carries one request at a time. Incoming bytes are parsed at once (httptools) and
+buffered until the reader asks for them; when the buffer is full, reading stops, which slows the
+upstream down. The timeout is one deadline that moves with each read: a timer checks it when it is
+due, so that no timer is set per chunk.
+"""
+
+import asyncio
+import select
+from typing import Self, cast
+
+import httptools
+
+from thoughtline.errors import WireError
+from thoughtline.wires.base import Headers, WireTimeouts
+
+MAX_BUFFERED = 256 << 10
+"""Bytes that a connection buffers before it stops reading."""
+
+IDLE_BEFORE_CHECK = 1.0
+"""Seconds without a request after which a connection is checked before it is used again."""
+
+MAX_HEAD = 1 << 20
+"""Bytes that the status line and headers of a response may have, and its trailers."""
+
+_NO_BODY = (204, 304)
+
+
+class ConnectionLost(WireError):
+    """The connection ended before the response did."""
+
+
+class ReadTimeout(WireError):
+    """The upstream sent nothing for too long."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """A connection, and the inbound response on it (`wires.base.Inbound`)."""
+
+    _transport: asyncio.Transport  # set by `connection_made`, before anything else happens
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._waiter: asyncio.Future[None] | None = None
+        self._paused = False
+        self.busy = False  # a request is under way
+        self.error: Exception | None = None  # why there is no connection any more
+        self.idle_since = 0.0  # by the loop's clock
+        self._parser = httptools.HttpResponseParser(self)  # for one response after the other
+        self._reset()
+
+    def _reset(self) -> None:
+        self.status = 0
+        self.headers: Headers = []
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._head_size = 0  # bytes of the head; after it, those since the last byte of the body
+        self._complete = False  # the response has ended
+        self._keep_alive = False  # the connection can carry another request
+        self.answered = False  # some byte of the response has arrived
+
+    # -- for the wire ----------------------------------------------------------------------------
+
+    async def request(
+        self, head: bytes, body: bytes, timeouts: WireTimeouts, *, head_only: bool
+    ) -> None:
+        """Send a request; return when the head of its response has arrived.
+
+        `head_only` says that the response has no body, whatever its headers say. A connection
+        that failed, or whose caller was cancelled, is closed.
+        """
+        self._reset()
+        self.busy = True
+        self._head_only = head_only
+        self._idle_timeout = timeouts.idle
+        self._arm(timeouts.first_byte)
+        if len(body) > MAX_BUFFERED:
+            self._transport.write(head)
+            self._transport.write(body)
+        else:
+            self._transport.write(head + body)
+        try:
+            while not self.status:
+                await self._data()
+        except BaseException:
+            self.close()
+            raise
+
+    def reusable(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether another request of this event loop may be sent."""
+        sound = self._complete and self._keep_alive and not self._paused and self.error is None
+        return sound and self._loop is loop and not self._transport.is_closing()
+
+    def closed_by_peer(self) -> bool:
+        """Whether the upstream closed an idle connection, even if the loop did not see it yet."""
+        checked = self._loop.time() - self.idle_since >= IDLE_BEFORE_CHECK
+        if not checked or not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(poll.poll(0))  # no request is under way: anything to read is the end
+
+    def release(self) -> None:
+        """Mark the connection as idle: no request is under way any more."""
+        self.busy = False
+        self.idle_since = self._loop.time()
+
+    def detach(self) -> asyncio.Transport:
+        """Give up the transport, for a protocol that takes it over (TLS through a tunnel)."""
+        self.busy = False
+        self._disarm()
+        return self._transport
+
+    def close(self) -> None:
+        """Close the connection at once."""
+        self.busy = False
+        self._transport.abort()
+
+    # -- the response ----------------------------------------------------------------------------
+
+    def chunks(self) -> Self:
+        """The body as it arrives; what arrived together is given together."""
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._buffer:
+            if self._complete:
+                raise StopAsyncIteration
+            await self._data()
+        buffer, self._buffer, self._buffered = self._buffer, [], 0
+        if self._paused:
+            self._resume()
+        return buffer[0] if len(buffer) == 1 else b"".join(buffer)
+
+    def _data(self) -> asyncio.Future[None]:
+        """A future that is done when something arrived, or the connection ended."""
+        if self.error is not None and not self._complete:
+            raise self.error
+        self._waiter = self._loop.create_future()
+        return self._waiter
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _resume(self) -> None:
+        self._paused = False
+        if self.error is None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._arm(self._idle_timeout)  # the time until now was the reader's, not the upstream's
+
+    # -- asyncio.Protocol ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop has its own class
+
+    def data_received(self, data: bytes) -> None:
+        if not self.busy or self._complete:  # no request asked for this
+            self._keep_alive = False
+            self.close()
+            return
+        self.answered = True
+        if self.status:
+            self._deadline = self._loop.time() + self._idle_timeout
+        buffered = self._buffered
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._fail("the upstream switched to another protocol (101), without being asked")
+            return
+        except httptools.HttpParserError as error:
+            self._fail(f"the upstream's answer is not HTTP: {error}")
+            return
+        if self._buffered == buffered:  # no byte of a body: head or trailers
+            self._head_size += len(data)
+            if self._head_size > MAX_HEAD:
+                part = "trailers" if self.status else "head"
+                self._fail(f"the {part} of the upstream's answer: longer than {MAX_HEAD} bytes")
+                return
+        if not self.status:
+            return
+        if self._buffered > MAX_BUFFERED and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        if self.error is None:  # otherwise this side gave up first
+            why = f"connection lost: {exc}" if exc else "the connection was closed"
+            self.error = ConnectionLost(why)
+            if self.status and exc is None and not _has_length(self.headers):
+                self._complete = True  # a response without a length ends with its connection
+        self._wake()
+
+    def _fail(self, why: str, kind: type[WireError] = ConnectionLost) -> None:
+        self.error = kind(why)
+        self._transport.abort()
+        self._wake()
+
+    # -- callbacks of the parser -----------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._pairs: list[tuple[str, str]] = []
+        if self._complete:  # a second response to one request, however little of it is here
+            self._keep_alive = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._pairs.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if self._complete:  # a second response to one request
+            self._keep_alive = False
+            return
+        if status < 200:  # an interim response: the final one is to come
+            return
+        self.status, self.headers = status, self._pairs
+        self._pairs = []  # trailers, after the body, are not headers
+        self._arm(self._idle_timeout)
+        if self._head_only or status in _NO_BODY:
+            self._end(keep_alive=status in _NO_BODY and not self._head_only)
+
+    def on_body(self, body: bytes) -> None:
+        if self._complete:
+            self._keep_alive = False
+            return
+        self._buffer.append(body)
+        self._buffered += len(body)
+        self._head_size = 0
+
+    def on_message_complete(self) -> None:
+        if self.status and not self._complete:
+            self._end(keep_alive=self._parser.should_keep_alive())
+
+    def _end(self, *, keep_alive: bool) -> None:
+        self._complete = True
+        unsent = self._transport.get_write_buffer_size()  # answered before all of it was sent
+        self._keep_alive = keep_alive and not unsent
+
+    # -- the timeout -----------------------------------------------------------------------------
+
+    def _arm(self, seconds: float) -> None:
+        """Expect the next bytes within this time."""
+        self._deadline = self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._deadline:
+            self._disarm()
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._timer = None
+        if not self.busy or self._complete:
+            return
+        if self._loop.time() < self._deadline or self._paused:
+            at = max(self._deadline, self._loop.time() + 1.0) if self._paused else self._deadline
+            self._timer = self._loop.call_at(at, self._check_deadline)
+        elif self.status:
+            self._fail("the upstream stalled in the middle of its answer", ReadTimeout)
+        else:
+            self._fail("timed out", ReadTimeout)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _has_length(headers: Headers) -> bool:
+    """Whether a response with these headers says where its body ends."""
+    for name, value in headers:
+        if name == "content-length":
+            return True
+        if name == "transfer-encoding" and value.rpartition(",")[2].strip().lower() == "chunked":
+            return True
+    return False

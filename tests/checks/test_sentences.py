@@ -1,0 +1,65 @@
+"""What people read is plain English: a few phrasings that are not are kept out of messages."""
+
+import ast
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "thoughtline"
+
+ODD = {
+    r"(?<!there )\bis no (?!longer|more|other|such|one\b|need)\w+": "is not a …",
+    r"\bmend it\b": "correct it",
+    r"\bsay whom\b": "name the provider",
+    r"\bgo(?:es)? by it\b": "follow it",
+    r"\bof ours\b": "of Thoughtline",
+    r"\bdid you mean\b(?!.*\?)": "a question has a question mark",
+    r"\banew\b": "again",
+}
+"""Phrasing → what to write instead."""
+
+
+def messages(source):
+    """Texts of three words or more outside of docstrings, each f-string as one text."""
+    tree = ast.parse(source)
+    notes = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    inside = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+    }
+    skipped = notes | inside
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            pieces = [part.value if isinstance(part, ast.Constant) else "X" for part in node.values]
+            yield node.lineno, "".join(map(str, pieces))
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in skipped
+        ):
+            yield node.lineno, node.value
+
+
+@lru_cache
+def all_messages():
+    return [
+        (f"{file.relative_to(PACKAGE)}:{line}", text)
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if "testing" not in file.parts  # providers' own words
+        for line, text in messages(file.read_text("utf-8"))
+        if len(text.split()) > 2
+    ]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=ODD.values())
+def test_messages_are_plain_english(odd):
+    found = [f"{place}: {text[:80]}" for place, text in all_messages() if re.search(odd, text)]
+    assert found == [], f"better: {ODD[odd]}"

@@ -1,0 +1,67 @@
+"""`thoughtline launch` with the programs themselves, each on a model of another provider."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from thoughtline.cli.launch_tools import find_tool
+
+HERE = Path(__file__).parent
+FOLDERS = {
+    "node": Path(os.environ.get("E2E_NODE_MODULES", HERE / "node" / "node_modules")),
+    "tools": Path(os.environ.get("E2E_TOOLS_MODULES", HERE / "tools" / "node_modules")),
+}
+QUESTIONS = {
+    ("node", "claude"): ["-p", "hi", "--tools=Read,Glob"],
+    ("node", "codex"): ["exec", "--skip-git-repo-check", "hi"],
+    ("node", "gemini"): ["--skip-trust", "-p", "hi"],
+    ("tools", "kimi"): ["-p", "hi"],
+    ("tools", "pi"): ["-p", "hi"],
+    ("", "opencode"): ["run", "hi"],
+    ("", "qwen"): ["-p", "hi"],
+    ("", "aider"): ["--no-git", "--yes", "--no-check-update", "--message", "hi"],
+}
+"""Folder and program → a question. Those without a folder are used where somebody has them."""
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Run the command in a home and a folder of its own."""
+    home, folder = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    folder.mkdir()
+
+    def run(programs, name, *arguments):
+        path = f"{programs}{os.pathsep}/usr/bin{os.pathsep}/bin"  # with its own version of node
+        env = {"HOME": str(home), "PATH": path, "THOUGHTLINE_PORT": "0", "CI": "1"}
+        command = [sys.executable, "-m", "thoughtline", "launch", name, "--model", "sim/deepseek"]
+        return subprocess.run(
+            [*command, "--", *arguments],
+            cwd=folder,
+            env={**env, "LANG": "C.UTF-8", "TERM": "xterm-256color"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=150,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(("folder", "name"), QUESTIONS)
+def test_each_tool_talks_and_its_thoughts_are_kept(launch, folder, name):
+    found = shutil.which(name, path=str(FOLDERS[folder] / ".bin") if folder else None)
+    if not found:
+        how = "`make clients` installs it" if folder else f"to install: {find_tool(name).install}"
+        pytest.skip(f"{name} is not installed; {how}")
+    made = launch(Path(found).parent, name, *QUESTIONS[folder, name])
+    said = made.stdout[-2000:] + made.stderr[-2000:]
+    assert made.returncode == 0, said
+    kept = re.search(r"(\d+) thoughts? kept, in ", made.stderr)
+    assert kept and int(kept[1]) > 0, said

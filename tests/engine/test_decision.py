@@ -1,0 +1,95 @@
+"""What goes upstream for one request, and that it never changes."""
+
+import json
+
+import pytest
+
+from support.engine import answered, asked, message, target
+from thoughtline.engine.decision import Overrides
+from thoughtline.stores.memory import MemoryStore
+
+CALL = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [
+        {"id": "call_0", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    ],
+}
+
+
+TOOLS = [{"type": "function", "function": {"name": "ls", "parameters": {}}}]
+
+
+SUMMARY = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA-a-summary"}
+
+
+SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA-a-thought"}
+
+
+@pytest.mark.parametrize(
+    ("hints", "known"), [((), False), (("a-session",), True), (("my-app",), True)]
+)
+async def test_a_cache_key_that_conversations_share_is_no_proof(hints, known):
+    """Many conversations of one application go under one `prompt_cache_key`; a session is one's own."""
+    store, where = MemoryStore(), target("deepseek", "chat", "deepseek-v4-pro")
+    common = {"model": "deepseek-v4-pro", "prompt_cache_key": "my-app", "tools": TOOLS}
+    one = {**common, "messages": [{"role": "user", "content": "one"}]}
+    choice = {"index": 0, "finish_reason": "tool_calls"}
+    reply = {"choices": [{**choice, "message": {**CALL, "reasoning_content": "thought of one"}}]}
+    await answered(store, "chat", where, one, reply, hints)
+    history = [
+        {"role": "user", "content": "another"},
+        CALL,
+        {"role": "tool", "tool_call_id": "call_0", "content": "b.txt"},
+    ]
+    exchange = await asked(store, "chat", where, {**common, "messages": history}, hints)
+    assert (b"thought of one" in exchange.decision.body) is known
+
+
+@pytest.fixture
+async def compacted():
+    store, where = MemoryStore(), target("openai", "responses", "gpt-5.6")
+    body = {"model": "gpt-5.6", "input": [{"role": "user", "content": "go"}]}
+    output = [SUMMARY, SEALED, message("done", id="msg_1")]
+    reply = {"id": "resp_1", "model": "gpt-5.6", "status": "completed", "output": output}
+    await answered(store, "responses", where, body, reply)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("policy", "model", "goes"),
+    [
+        ("openai", "gpt-5.6", True),
+        ("azure", "gpt-5.6", False),
+        ("xai", "grok-4.5", False),
+        ("deepseek", "deepseek-v4-flash", False),
+        ("generic", "m", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "history",
+    [
+        [SUMMARY],
+        [{**SUMMARY, "id": None}, message("done")],
+        [{"role": "user", "content": "go"}, SUMMARY, SEALED, message("done", id="msg_1")],
+    ],
+)
+async def test_a_sealed_summary_stays_with_its_provider(compacted, history, policy, model, goes):
+    body = {"model": model, "input": [*history, {"role": "user", "content": "go on"}]}
+    exchange = await asked(compacted, "responses", target(policy, "responses", model), body)
+    assert (b"gAAAA-a-summary" in exchange.decision.body) is goes
+    assert json.loads(exchange.decision.body)["input"][-1] == body["input"][-1]
+    if not goes:
+        assert b"gAAAA" not in exchange.decision.body
+
+
+async def test_a_decision_never_changes():
+    """What recovery tries is another decision; the one that was refused stays as it was."""
+    where = target("deepseek", "chat", "deepseek-v4-pro")
+    body = {"model": "deepseek-v4-pro", "messages": [{"role": "user", "content": "Hello."}]}
+    decision = (await asked(MemoryStore(), "chat", where, body)).decision
+    before = decision.body
+    revised = decision.revise(overrides=Overrides(fields={"thinking": b"null"}))
+    assert revised.body != before
+    assert decision.body is before
+    assert decision.overrides == Overrides()

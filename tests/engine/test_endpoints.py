@@ -1,0 +1,149 @@
+"""Upstreams: whose a model is, and where each dialect is spoken."""
+
+import pytest
+
+from support.gateway import Answer, InProcessGateway, ScriptedWire
+from thoughtline.engine.endpoints import Directory, Upstream
+from thoughtline.engine.routes import join
+
+KNOWN = [
+    Upstream(name="anthropic", base_url="https://a", policy="anthropic", key="k", models=("c-*",)),
+    Upstream(
+        name="deepseek",
+        base_url="https://d",
+        policy="deepseek",
+        key="k",
+        models=("d-*",),
+        endpoints={"messages": "https://d/anthropic/v1"},
+    ),
+    Upstream(name="gemini", base_url="https://g", policy="gemini", key="k", models=("g-*",)),
+]
+
+
+X, GOOG, BEARER = ("x-api-key", "k"), ("x-goog-api-key", "k"), ("authorization", "Bearer k")
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "url", "key"),
+    [
+        ("/v1/messages/count_tokens", "c-1", "https://a/v1/messages/count_tokens", X),
+        (
+            "/v1/messages/count_tokens",
+            "d-1",
+            "https://d/anthropic/v1/messages/count_tokens",
+            X,
+        ),
+        ("/v1beta/models/g-1:countTokens", "", "https://g/v1beta/models/g-1:countTokens", GOOG),
+        ("/u/anthropic/v1/files", "", "https://a/v1/files", X),
+        ("/u/gemini/v1beta/files", "", "https://g/v1beta/files", GOOG),
+        ("/u/gemini/v1beta/openai/embeddings", "", "https://g/v1beta/openai/embeddings", BEARER),
+        ("/v1/embeddings", "d-1", "https://d/v1/embeddings", BEARER),
+        ("/v1/chat/completions", "d-1", "https://d/v1/chat/completions", BEARER),
+    ],
+)
+async def test_what_passes_through_goes_to_whom_its_model_belongs(path, model, url, key):
+    wire = ScriptedWire(Answer())
+    gateway = InProcessGateway(wire)
+    gateway.proxy.directory = Directory(KNOWN)
+    body = {"model": model, "input": "x"} if model else {"input": "x"}
+    reply = await gateway.post(path, body, {"x-thoughtline-replay": "off"})
+    assert reply.status == 200, reply.body
+    (sent,) = wire.sent
+    assert sent.url == url
+    assert key in sent.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/files", "/v1/messages/count_tokens"])
+async def test_what_belongs_to_nobody_is_told_what_to_do(path):
+    gateway = InProcessGateway(ScriptedWire(Answer()))
+    gateway.proxy.directory = Directory(KNOWN)
+    reply = await gateway.post(path, b"not JSON")
+    assert (reply.status, reply.json["error"]["code"]) == (404, "unknown_upstream")
+    assert f"/u/NAME{path}" in reply.json["error"]["message"]
+    assert ("type" in reply.json) == ("messages" in path)
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "url"),
+    [
+        (
+            "https://api.deepseek.com",
+            "/v1/chat/completions",
+            "https://api.deepseek.com/v1/chat/completions",
+        ),
+        ("https://api.openai.com/v1", "/v1/responses", "https://api.openai.com/v1/responses"),
+        (
+            "https://api.z.ai/api/paas/v4",
+            "/v1/chat/completions",
+            "https://api.z.ai/api/paas/v4/chat/completions",
+        ),
+        ("https://x/v1/", "/v1/models", "https://x/v1/models"),
+        ("https://x/api/v4", "/api/v4/models", "https://x/api/v4/models"),
+        ("https://x/api", "/v1/models", "https://x/api/v1/models"),
+        ("https://x/api", "/api/v1/models", "https://x/api/v1/models"),
+        ("https://x/api", "/apis/models", "https://x/api/apis/models"),
+        ("https://x/v1", "/chat/completions", "https://x/v1/chat/completions"),
+        ("https://x", "/chat/completions", "https://x/chat/completions"),
+        ("https://x", "*@elsewhere/v1", "https://x/*@elsewhere/v1"),
+        (
+            "https://g/v1beta",
+            "/v1beta/models/m:generateContent",
+            "https://g/v1beta/models/m:generateContent",
+        ),
+    ],
+)
+def test_a_version_in_the_base_stands_for_the_paths_own(base, path, url):
+    assert join(base, path) == url
+    assert join(base, path, "a=b") == url + "?a=b"
+
+
+def test_a_dialect_may_live_elsewhere():
+    deepseek = Upstream(
+        name="deepseek",
+        base_url="https://api.deepseek.com",
+        endpoints={"messages": "https://api.deepseek.com/anthropic/v1"},
+    )
+    assert (
+        deepseek.url("messages", "/v1/messages") == "https://api.deepseek.com/anthropic/v1/messages"
+    )
+    assert (
+        deepseek.url("chat", "/v1/chat/completions")
+        == "https://api.deepseek.com/v1/chat/completions"
+    )
+    mirrored = "/anthropic/v1/messages"  # as in https://api.deepseek.com/anthropic
+    assert deepseek.url("messages", mirrored) == "https://api.deepseek.com/anthropic/v1/messages"
+    gemini = Upstream(name="g", base_url="https://g", endpoints={"chat": "https://g/v1beta/openai"})
+    mirrored = "/v1beta/openai/chat/completions"
+    assert gemini.url("chat", mirrored) == "https://g/v1beta/openai/chat/completions"
+    assert gemini.url("chat", "/v1/chat/completions") == "https://g/v1beta/openai/chat/completions"
+
+
+def test_the_longest_pattern_wins_and_configured_ones_come_first():
+    known = Upstream(name="known", base_url="https://a", models=("deepseek-*",), configured=False)
+    mine = Upstream(name="mine", base_url="https://b", models=("deep*",))
+    narrow = Upstream(name="narrow", base_url="https://c", models=("deepseek-v4*",))
+    directory = Directory([known, mine, narrow])
+    assert directory.pick("", "deepseek-v4-pro").name == "narrow"
+    assert directory.pick("", "deepseek-r1").name == "mine"
+    assert directory.pick("known", "anything").name == "known"
+    assert directory.pick("nobody", "deepseek-v4") is None
+    assert directory.pick("", "gpt") is None
+    assert Directory([known, mine]).pick("", "gpt").name == "mine"  # the only configured one
+
+
+def test_no_key_is_ever_shown():
+    assert "sk-1" not in repr(Upstream(name="x", base_url="https://x", key="sk-1"))
+
+
+def test_names_are_found_in_any_case_and_an_exact_one_first():
+    deepseek = Upstream(name="deepseek", base_url="https://api.deepseek.com")
+    mimo = Upstream(name="mimo", base_url="https://api.xiaomimimo.com")
+    mine = Upstream(name="Mine", base_url="http://a")
+    other = Upstream(name="mine", base_url="http://b")
+    directory = Directory([deepseek, mimo, mine, other])
+    assert directory.pick("DeepSeek", "") is deepseek
+    assert directory.pick("Xiaomi-MiMo", "") is mimo
+    assert directory.pick("Mine", "") is mine
+    assert directory.pick("mine", "") is other
+    assert directory.pick("MINE", "") is None  # two of that name
+    assert directory.pick("nobody", "") is None

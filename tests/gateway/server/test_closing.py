@@ -1,0 +1,96 @@
+"""Clients that stop sending before they have their answer: half-closed ones get it, others left."""
+
+import asyncio
+import socket
+import threading
+
+import pytest
+
+from support.http_server import answer, dialled, everything, served
+
+GET = b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+class Slow:
+    """Answers when it may, and notes who left."""
+
+    def __init__(self):
+        self.asked, self.go, self.left = threading.Event(), threading.Event(), threading.Event()
+
+    async def __call__(self, scope, receive, send):
+        await receive()
+        self.asked.set()
+        leaving = asyncio.ensure_future(receive())
+        while not self.go.is_set() and not leaving.done():
+            await asyncio.sleep(0.01)
+        if leaving.done():
+            self.left.set()
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for piece in (b"one ", b"two"):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0.02)
+        await send({"type": "http.response.body", "body": b""})
+        leaving.cancel()
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_half_closed_client_gets_its_answer(early):
+    slow = Slow()
+    if early:
+        slow.go.set()
+    with served(slow) as server, dialled(server.port) as peer:
+        peer.sendall(GET)
+        peer.shutdown(socket.SHUT_WR)
+        assert slow.asked.wait(60)
+        threading.Timer(0.3, slow.go.set).start()
+        got = everything(peer)
+        assert b"HTTP/1.1 200" in got
+        assert got.endswith(b"0\r\n\r\n")
+        assert not slow.left.is_set()
+
+
+def test_so_does_one_that_has_asked_twice():
+    slow = Slow()
+    slow.go.set()
+    with served(slow) as server, dialled(server.port) as peer:
+        peer.sendall(GET + GET)
+        peer.shutdown(socket.SHUT_WR)
+        assert everything(peer).count(b"HTTP/1.1 200") == 2
+
+
+def test_one_of_http_1_0_sees_nothing_but_its_answer():
+    slow = Slow()
+    with served(slow) as server, dialled(server.port) as peer:
+        peer.sendall(b"GET /x HTTP/1.0\r\n\r\n")
+        peer.shutdown(socket.SHUT_WR)
+        assert slow.asked.wait(60)
+        threading.Timer(0.2, slow.go.set).start()
+        assert everything(peer).startswith(b"HTTP/1.1 200")
+
+
+def test_one_that_leaves_is_noticed():
+    slow = Slow()
+    with served(slow) as server:
+        with dialled(server.port) as peer:
+            peer.sendall(GET)
+            assert slow.asked.wait(60)
+        assert slow.left.wait(60)
+
+
+def test_half_a_request_is_none():
+    slow = Slow()
+    with served(slow) as server, dialled(server.port) as peer:
+        peer.sendall(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nab")
+        peer.shutdown(socket.SHUT_WR)
+        assert everything(peer) == b""
+
+
+def test_a_keep_alive_client_that_closes_after_its_answer_is_let_go():
+    slow = Slow()
+    slow.go.set()
+    with served(slow) as server, dialled(server.port) as peer:
+        peer.sendall(GET)
+        assert answer(peer)[0] == 200
+        peer.shutdown(socket.SHUT_WR)
+        assert everything(peer) == b""

@@ -1,0 +1,73 @@
+"""Histories that a client compacts: a summary, and the last turns as they were."""
+
+import pytest
+from msgspec.structs import replace
+
+from support.gateway import TurnClient, gateway_with
+from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.log.parts import Text
+from thoughtline.log.turns import Turn
+from thoughtline.testing import simulator
+
+PROVIDERS = (
+    "kimi",
+    "kimi-k3",
+    "mistral",
+    "gemini",
+    "deepseek",
+    "minimax",
+    "mimo",
+    "vllm",
+    "openai",
+)
+
+
+def client_of(name, gateway, **headers):
+    sim = simulator(name)
+    return TurnClient(
+        gateway, sim.dialect, sim.models()[0], keep=False, fields=FIELDS.get(name), headers=headers
+    )
+
+
+def identities(turn):
+    return {str(thought.seals or thought.text) for thought in turn.thoughts}
+
+
+def compacted(turns, kept):
+    """A summary, answered by the model or not, and the last turns."""
+    ack = Turn(input=(Text(text="Summary: much was done."),), output=(Text(text="I see."),))
+    return [ack, *turns[-kept:]]
+
+
+async def sent_after(client):
+    """The thoughts of each output of the next request, and those of the client's own turns."""
+    answer = await client.say(*client.next())
+    assert answer.status == 200, answer.body
+    request = client.dialect.read(client.gateway.wire.sent[-1].body)
+    sent = [identities(turn) for turn in request.turns if turn.output]
+    return sent, [identities(turn) for turn in client.turns[:-1]]
+
+
+@pytest.mark.parametrize("kept", [2, 5, 8])
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_the_kept_tail_is_recognised(name, kept):
+    """By user message, calls and results together, also where ids repeat or are missing."""
+    gateway = gateway_with(name, POLICIES.get(name, name), serials=False)
+    client = client_of(name, gateway)
+    await client.run(11)  # the last but one begins with a user's words
+    client.turns[:] = compacted(client.turns, kept)
+    sent, own = await sent_after(client)
+    assert sent[-kept:] == own[-kept:]
+
+
+@pytest.mark.parametrize("name", ["kimi", "gemini"])
+async def test_two_tails_that_look_alike_are_a_tie(name):
+    gateway = gateway_with(name, POLICIES.get(name, name), serials=False)
+    mine, other = client_of(name, gateway), client_of(name, gateway)
+    for client in (mine, other):
+        await client.say(Text(text=f"Something else {id(client)}"))
+        await client.run(10)
+    mine.turns[:] = [*compacted(mine.turns, 2)]
+    mine.turns[0] = replace(mine.turns[0], output=())
+    sent, _ = await sent_after(mine)
+    assert not set().union(*sent) & set().union(*(identities(turn) for turn in other.turns))

@@ -1,0 +1,59 @@
+"""Errors of the gateway itself, in the shape of the dialect."""
+
+import httpx2
+import pytest
+
+from support.gateway_server import running, upstreams
+from support.proxied import KEY
+from thoughtline.engine.routes import parse
+from thoughtline.gateway.errors import unknown_upstream
+from thoughtline.gateway.options import ProxyOptions
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("/v1/chat/completions", lambda e: e["error"]["message"]),
+        ("/v1/messages", lambda e: (e["type"], e["error"]["type"])),
+        ("/v1beta/models/gemini-3-pro:generateContent", lambda e: e["error"]["status"]),
+    ],
+)
+def test_our_errors_have_the_shape_of_the_dialect(sims, path, shape):
+    with running(upstreams(sims, "deepseek", "claude")) as gateway:
+        reply = httpx2.post(
+            gateway.url + "/u/nobody" + path, json={"messages": [], "contents": []}, headers=KEY
+        )
+    assert reply.status_code == 404
+    assert shape(reply.json())
+    assert "nobody" in reply.text and "deepseek" in reply.text
+
+
+def test_a_model_nobody_serves_is_told_what_to_do(sims):
+    with running(upstreams(sims, "deepseek", "claude")) as gateway:
+        reply = httpx2.post(
+            f"{gateway.url}/v1/chat/completions", json={"model": "zzz", "messages": []}, headers=KEY
+        )
+    assert reply.status_code == 404
+    assert "/u/NAME" in reply.json()["error"]["message"]
+
+
+def test_a_body_too_large_is_413(sims):
+    with running(upstreams(sims, "deepseek"), options=ProxyOptions(max_body_bytes=1000)) as gateway:
+        reply = httpx2.post(f"{gateway.url}/v1/chat/completions", content=b"x" * 2000, headers=KEY)
+        chunked = httpx2.post(
+            f"{gateway.url}/v1/chat/completions", content=iter([b"x" * 600] * 3), headers=KEY
+        )
+    assert reply.status_code == chunked.status_code == 413
+    assert "max_body_bytes" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("deepsek", "no upstream is called 'deepsek'; did you mean 'deepseek'?"),
+        ("nope", "no upstream is called 'nope'; known: deepseek, openai"),
+    ],
+)
+def test_a_misspelt_upstream_gets_a_suggestion_that_is_near(name, says):
+    error = unknown_upstream(parse("POST", f"/u/{name}/v1/messages"), "m", ["deepseek", "openai"])
+    assert (error.status, error.message) == (404, says)

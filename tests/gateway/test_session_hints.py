@@ -1,0 +1,99 @@
+"""Session hints group what nothing else connects: histories that are flattened, or edited each time."""
+
+import pytest
+
+from support.gateway import Answer, InProcessGateway, ScriptedWire
+
+PATH = "/v1/chat/completions"
+HINT = "x-thoughtline-session"
+
+
+def gateway():
+    message = {"role": "assistant", "content": "Well.", "reasoning_content": "Hm."}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return InProcessGateway(ScriptedWire(Answer(body={"id": "c", "choices": [choice]})), "deepseek")
+
+
+def flattened(number):
+    """One user message with everything that was said, as smolagents and aider write it."""
+    said = "\n".join(f"User: {n}\nAssistant: Well." for n in range(number))
+    return [{"role": "user", "content": f"{said}\nUser: {number}"}]
+
+
+def edited(number):
+    """Answers that the client words anew each time."""
+    messages = []
+    for n in range(number):
+        messages += [
+            {"role": "user", "content": f"{n}, asked for the {number}. time"},
+            {"role": "assistant", "content": f"Well, {number}."},
+        ]
+    return [*messages, {"role": "user", "content": "next"}]
+
+
+async def sessions_of(proxy, history, headers=None, **fields):
+    told = []
+    for number in range(4):
+        body = {"model": "deepseek-v4-pro", "messages": history(number), **fields}
+        told.append((await proxy.post(PATH, body, headers)).header(HINT))
+    return set(told)
+
+
+@pytest.mark.parametrize("history", [flattened, edited])
+async def test_a_hint_makes_it_one_session(history):
+    proxy = gateway()
+    mine = await sessions_of(proxy, history, {HINT: "mine"})
+    other = await sessions_of(proxy, history, {HINT: "other"})
+    assert (len(mine), len(other), len(mine | other)) == (1, 1, 2)
+    assert len(await proxy.store.sessions()) == 2
+
+
+@pytest.mark.parametrize("history", [flattened, edited])
+async def test_without_a_hint_nothing_is_assumed(history):
+    assert len(await sessions_of(gateway(), history)) == 4
+
+
+async def test_a_key_that_conversations_share_groups_nothing():
+    proxy = gateway()
+    assert len(await sessions_of(proxy, flattened, prompt_cache_key="all of us")) == 4
+    assert len(await sessions_of(proxy, flattened, session_id="only me")) == 1
+
+
+async def test_a_hint_does_not_cross_tenants():
+    proxy = gateway()
+    one = await sessions_of(proxy, flattened, {HINT: "mine"})
+    two = await sessions_of(proxy, flattened, {HINT: "mine", "authorization": "Bearer other"})
+    assert not one & two
+
+
+async def test_the_session_of_an_answer_may_be_sent_back():
+    proxy = gateway()
+    (first,) = await sessions_of(proxy, flattened, {HINT: "mine"})
+    body = {"model": "deepseek-v4-pro", "messages": flattened(7)}
+    assert (await proxy.post(PATH, body, {HINT: first})).header(HINT) == first
+    plain = (await proxy.post(PATH, body)).header(HINT)
+    assert (await proxy.post(PATH, body, {HINT: plain})).header(HINT) == plain
+
+
+async def test_what_matches_counts_more_than_a_hint():
+    proxy = gateway()
+    body = {"model": "deepseek-v4-pro", "messages": [{"role": "user", "content": "a"}]}
+    first = (await proxy.post(PATH, body)).header(HINT)
+    (other,) = await sessions_of(proxy, flattened, {HINT: "mine"})
+    answer = {"role": "assistant", "content": "Well."}
+    body["messages"] += [answer, {"role": "user", "content": "b"}]
+    assert (await proxy.post(PATH, body, {HINT: "mine"})).header(HINT) == first != other
+
+
+async def test_a_hint_alone_puts_nothing_back():
+    proxy = gateway()
+    await sessions_of(proxy, edited, {HINT: "mine"})
+    assert b"Hm." not in proxy.wire.sent[-1].body
+
+
+async def test_a_store_that_is_down_groups_nothing_and_stops_nothing():
+    proxy = gateway()
+    await sessions_of(proxy, flattened, {HINT: "mine"})
+    await proxy.store.close()
+    body = {"model": "deepseek-v4-pro", "messages": flattened(9)}
+    assert (await proxy.post(PATH, body, {HINT: "mine"})).status == 200

@@ -1,0 +1,172 @@
+"""Decisions that repeat those of the turn before are not written again, and none is lost."""
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.gateway import InProcessGateway, SimWire, TurnClient
+from support.telemetry import RULINGS
+from thoughtline.engine.capture import started_turn
+from thoughtline.inspector.outline import SessionOutline
+from thoughtline.log.decisions import (
+    REPLAY_WORDS,
+    Action,
+    ReplayDecision,
+    ReplayWord,
+    alike,
+    count_words,
+    mark,
+    repeated,
+    tally,
+)
+from thoughtline.log.events import Draft, Event, draft
+from thoughtline.log.parts import Origin
+from thoughtline.log.sessions import Session
+from thoughtline.replay.decide import ReplayPlan
+from thoughtline.stores import open_store
+from thoughtline.testing import simulator
+
+TURNS = 24
+decisions = st.builds(
+    ReplayDecision,
+    turn=st.integers(0, 3),
+    action=st.sampled_from(Action),
+    reason=st.sampled_from(["", "unknown"]),
+    entry=st.sampled_from(["", "t0", "t1"]),
+    thoughts=st.integers(0, 2),
+)
+
+
+@st.composite
+def sessions(draw):
+    """Turns with their decisions: each goes on from any earlier one, and often decides as it did."""
+    made = []
+    for number in range(draw(st.integers(1, 8))):
+        parent = draw(st.integers(-1, number - 1))
+        before = made[parent][1] if parent >= 0 else ()
+        kept = before[: draw(st.integers(0, len(before)))] if draw(st.booleans()) else before
+        made.append((parent, (*kept, *draw(st.lists(decisions, max_size=3)))))
+    return made
+
+
+def written(made, count):
+    """The log of these turns, with the rule that `count` says how much repeats."""
+    events, seen = [], []
+    for number, (parent, decided) in enumerate(made):
+        before = seen[parent] if parent >= 0 else ()
+        start = started_turn(Origin(), ReplayPlan(decisions=decided), count(decided, before))
+        made_draft: Draft = draft(start, id=f"t{number}", parent=f"t{parent}" * (parent >= 0), at=0)
+        facts = msgspec.structs.asdict(made_draft)
+        events.append(Event(session="s", seq=number, **facts))
+        seen.append(decided)
+    return events
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        lambda decided, before: repeated(decided, mark(before)),
+        alike,
+    ],
+    ids=["by mark", "one by one"],
+)
+@given(sessions())
+def test_every_decision_is_read_back(count, made):
+    events = written(made, count)
+    session, outline = Session("s").extend(events), SessionOutline("s")
+    for event in events:
+        outline.apply(event)
+    for number, (_, decided) in enumerate(made):
+        assert session.turn(f"t{number}").replay == decided
+        told = outline.decisions(f"t{number}")
+        assert [(one.turn, one.action, one.entry) for one in told] == [
+            (one.turn, one.action, one.entry) for one in decided
+        ]
+        counts = outline.turns[f"t{number}"].counts
+        assert counts.restored == sum(one.action is Action.RESTORED for one in decided)
+        assert counts.missed == sum(one.missed for one in decided)
+
+
+@given(sessions(), st.data())
+def test_a_turn_that_is_missing_takes_only_its_own_decisions_along(made, data):
+    """A store was down for a while: what went on from a lost turn repeats what is not there."""
+    gone = data.draw(st.sets(st.integers(0, len(made) - 1)))
+    whole = written(made, alike)
+    kept = [event for event in whole if int(event.id[1:]) not in gone]
+    events = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(kept)]
+    session, outline = Session("s").extend(events), SessionOutline("s")
+    for event in events:
+        outline.apply(event)
+    for event in events:
+        wanted = list(made[int(event.id[1:])][1])
+        told = list(session.turn(event.id).replay)
+        assert told == wanted[len(wanted) - len(told) :]
+        assert len(outline.decisions(event.id)) == len(told)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("first", "second"), [("t0", "t0"), ("t1", "t0")], ids=["own", "each"])
+def test_a_turn_that_goes_on_from_a_later_one_has_an_end(first, second):
+    """No log of ours says so, but anybody can import one."""
+    events, outline = [], SessionOutline("s")
+    parents = (first, second, "t1")
+    for number, parent in enumerate(parents):
+        start = started_turn(
+            Origin(), ReplayPlan(decisions=(ReplayDecision(turn=0, action=Action.EXACT),)), 0
+        )
+        start = msgspec.structs.replace(start, repeated=1)
+        facts = msgspec.structs.asdict(draft(start, id=f"t{number}", parent=parent, at=0))
+        events.append(Event(session="s", seq=number, **facts))
+        outline.apply(events[-1])
+    session = Session("s").extend(events)
+    for number in range(len(parents)):
+        assert len(outline.decisions(f"t{number}")) == len(session.turn(f"t{number}").replay)
+
+
+@pytest.mark.parametrize("name", ["deepseek", "claude", "openai", "gemini"])
+async def test_a_long_conversation_is_logged_in_proportion_to_its_length(name, tmp_path):
+    sim = simulator(name)
+    policy = {"claude": "anthropic"}.get(name, name)
+    store = open_store(f"sqlite:///{tmp_path}/t.db")
+    gateway = InProcessGateway(SimWire(sim), policy, store=store)
+    client = TurnClient(gateway, sim.dialect, sim.models()[0], keep=False)
+    for _ in range(TURNS):
+        answer = await client.say(*client.next())
+        assert answer.status == 200, answer.body
+    found = await store.sessions()
+    events = await store.read(found[0].session)
+    starts = [json.loads(event.data) for event in events if event.type == "turn_started"]
+    turns = Session(found[0].session).extend(events).turns
+    await store.close()
+    assert len(starts) == TURNS
+    assert max(len(start.get("replay", ())) for start in starts) <= 2
+    assert len(turns[-1].replay) == len(sim.requests) - 1
+    assert sum(len(turn.replay) for turn in turns) > 10 * TURNS
+
+
+def test_each_word_has_a_meaning_and_outputs_are_counted_by_them():
+    assert set(REPLAY_WORDS) == set(ReplayWord)
+    assert count_words(RULINGS) == {
+        "restored": 2,
+        "missed": 1,
+        "placeholder": 2,
+        "dropped": 2,
+        "corrected": 2,
+        "exact": 1,
+        "tied": 2,  # one of them with a placeholder
+        "absent": 2,
+    }
+    assert [one.word.value for one in RULINGS if one.tied] == ["tied", "placeholder"]
+    assert tally(RULINGS)["tied"] == 2
+    assert sum(count_words(()).values()) == 0
+
+
+def test_the_reference_says_the_same():
+    page = Path(__file__).parents[2] / "docs/reference/replay-header.md"
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page.read_text("utf-8"), re.MULTILINE)
+    assert {word: meaning for word, meaning in rows if word in set(ReplayWord)} == REPLAY_WORDS

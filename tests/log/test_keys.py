@@ -1,0 +1,426 @@
+import json
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from support.alterations import CHAT, TURNS
+from support.histories.chat import ARGUMENTS, body, histories
+from support.json_spellings import spell
+from thoughtline.dialects.chat import ChatCompletions
+from thoughtline.log import keys
+from thoughtline.log.parts import Blob, Call, Carrier, Decision, Result, Text, Thought
+from thoughtline.log.turns import Turn
+
+
+def read(messages):
+    return ChatCompletions().read(body(messages)).turns
+
+
+def text(*words):
+    return tuple(Text(text=word) for word in words)
+
+
+def call(arguments, name="f"):
+    return Call(name=name, arguments=arguments)
+
+
+# --- the law: what a client does to a history does not change what is visible of it --------------
+
+
+@given(histories())
+def test_visible_survives_every_alteration(messages):
+    before = read(messages)
+    for name, alteration in CHAT.items():
+        after = read(alteration(messages))
+        assert views(before) == views(after), name
+        for one, other in zip(
+            keys.rolling_keys(before)[0], keys.rolling_keys(after)[0], strict=True
+        ):
+            # an output that was only thoughts may be gone
+            assert one == other or None in {one, other}, name
+
+
+def views(turns):
+    return [(keys.visible(t.input, is_input=True), keys.visible(t.output)) for t in turns]
+
+
+@given(histories(), st.lists(st.sampled_from([*CHAT]), min_size=2, max_size=4))
+def test_visible_survives_several_at_once(messages, names):
+    altered = messages
+    for name in names:
+        altered = CHAT[name](altered)
+    assert views(read(messages)) == views(read(altered))
+    assert _next_keys(read(messages)) == _next_keys(read(altered))
+
+
+@given(histories())
+def test_visible_survives_every_alteration_in_any_dialect(messages):
+    turns = read(messages)
+    for name, alteration in TURNS.items():
+        altered = [alteration(turn) for turn in turns]
+        assert views(turns) == views(altered), name
+        assert _next_keys(turns) == _next_keys(altered), name
+
+
+def _next_keys(turns):
+    """Names of the turn that comes after all of these: they hang on every one of them."""
+    path = keys.rolling_keys(turns)[1]
+    path.add_input(text("and then?"))
+    return path.add_output(text("then"))
+
+
+def test_every_alteration_does_something():
+    """An alteration that never alters anything would prove nothing."""
+    thought = {
+        "reasoning_content": " I think so. ",
+        "reasoning": "r",
+        "reasoning_details": [{"a": 1}],
+    }
+    use = {"name": "f", "arguments": '{"n": 5.0, "a":{"x":"é", "y":1}}'}
+    plain = {"name": "g", "arguments": "{}"}
+    calls = [
+        {
+            "id": "functions.f:0",
+            "type": "function",
+            "function": use,
+            "extra_content": {"google": {"thought_signature": "s"}},
+        },
+        {"id": "call_2_abc", "type": "function", "function": plain},
+    ]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": " ok "} for call in calls]
+    messages = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": " said ", "tool_calls": calls} | thought,
+        *results,
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "tool_calls": calls},
+        *results,
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *results,
+        {"role": "assistant", "content": "\ufeff text "} | thought,
+        {"role": "user", "content": "more"},
+        {"role": "assistant", "content": [{"type": "text", "text": "parts"}]},
+        {"role": "user", "content": "end"},
+    ]
+    assert [name for name, alter in CHAT.items() if alter(messages) == messages] == []
+    turns = read(messages)
+    idle = [name for name, alter in TURNS.items() if all(alter(turn) == turn for turn in turns)]
+    assert idle == []
+
+
+# --- what must make a difference ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (text("a"), text("b")),
+        (text("a b"), text("ab")),
+        (text("a"), text("A")),
+        (text("a"), ()),
+        ((call('{"a":1}'),), (call('{"a":2}'),)),
+        ((call('{"a":1}'),), (call('{"a":"1"}'),)),
+        ((call('{"a":1}'),), (call('{"a":true}'),)),
+        ((call('{"a":null}'),), (call("{}"),)),
+        ((call('{"a":1.5}'),), (call('{"a":1}'),)),
+        ((call("[1,2]"),), (call("[2,1]"),)),
+        ((call("{}"),), (call("{}", name="g"),)),
+        ((call("{}"),), (call("{}"), call("{}"))),
+        (
+            (call("{}", name="ab"), call("{}", name="c")),
+            (call("{}", name="a"), call("{}", name="bc")),
+        ),
+        ((Result(content="a"),), (Result(content="b"),)),
+        ((Result(content="a"),), text("a")),
+        ((Result(content="a"), Result(content="b")), (Result(content="ab"),)),
+        ((Blob(kind="image", digest="1"),), (Blob(kind="image", digest="2"),)),
+        ((Blob(kind="image", digest="1"),), ()),
+    ],
+)
+def test_different_things_look_different(one, other):
+    assert keys.visible(one) != keys.visible(other)
+    assert keys.visible(one, is_input=True) != keys.visible(other, is_input=True)
+
+
+def test_a_users_tags_are_the_users_words():
+    spoken, tagged = text("x"), text("<think>a</think>x")
+    assert keys.visible(spoken) == keys.visible(tagged)
+    assert keys.visible(spoken, is_input=True) != keys.visible(tagged, is_input=True)
+    one, other = (
+        keys.rolling_keys([Turn(input=t, output=text("a"))])[0][0] for t in (spoken, tagged)
+    )
+    assert one.full != other.full
+
+
+def test_ids_thoughts_and_decisions_are_not_visible():
+    one = (Text(text="a", id="msg_1", raw="{}"), Thought(carrier=Carrier.ITEM, raw="{}"))
+    assert keys.visible(one) == keys.visible((*text("a"), Decision(call="c", verdict="allow")))
+
+
+@given(st.lists(st.sampled_from([text("a"), text("b"), (call("{}"),)]), min_size=1, max_size=4))
+def test_a_chain_names_everything_before_it(outputs):
+    turns = [Turn(input=text(f"q{n}"), output=output) for n, output in enumerate(outputs)]
+    whole = keys.rolling_keys(turns)[0]
+    for index in range(len(turns)):
+        edited = list(turns)
+        edited[index] = Turn(input=text("other"), output=turns[index].output)
+        made = keys.rolling_keys(edited)[0]
+        for n, (old, new) in enumerate(zip(whole, made, strict=True)):
+            assert (old.full == new.full) == (n < index)
+            assert (old.local == new.local) == (n != index)
+            assert old.content == new.content
+
+
+def test_what_is_looked_up_together_begins_alike():
+    said = [text("a"), text("b"), (call("{}"),)]
+    found, _ = keys.rolling_keys([Turn(input=text("go"), output=output) for output in said])
+    for made in found:
+        assert (
+            made.full[: keys.SHARED_BYTES]
+            == made.local[: keys.SHARED_BYTES]
+            == made.content[: keys.SHARED_BYTES]
+        )
+        assert len({made.full, made.local, made.content}) == 3
+    assert len({made.full[: keys.SHARED_BYTES] for made in found}) == 3
+
+
+def test_near_survives_when_old_turns_are_edited_away():
+    turns = [Turn(input=text(f"q{n}"), output=text(f"a{n}")) for n in range(5)]
+    whole = keys.rolling_keys(turns)[0]
+    cut = keys.rolling_keys([Turn(input=text("summary"), output=text("ok")), *turns[2:]])[0]
+    assert [key.local for key in cut[2:]] == [key.local for key in whole[3:]]
+    assert [key.content for key in cut[1:]] == [key.content for key in whole[2:]]
+    assert not {key.full for key in cut} & {key.full for key in whole}
+
+
+# --- parallel calls ------------------------------------------------------------------------------
+
+
+def parallel(order, ids=True, times=1, results=("one", "two", "three")):
+    """A turn with three calls and the next one with their results, both in this order."""
+    made = [Call(name="f", arguments=f"[{n}]", id=f"id{n}" if ids else "") for n in range(3)]
+    given = [Result(content=text, call=made[n].id) for n, text in enumerate(results)]
+    calls, answers = ([made[n] for n in order], [given[n] for n in order])
+    return [
+        Turn(input=text("go"), output=tuple(calls)),
+        Turn(input=tuple(answers * times), output=text("Done.")),
+    ]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize("times", [1, 2])
+@given(order=st.permutations(range(3)))
+def test_the_order_of_parallel_calls_does_not_count(ids, times, order):
+    natural = keys.rolling_keys(parallel(range(3)))[0]
+    assert keys.rolling_keys(parallel(order, ids, times))[0] == natural
+
+
+@given(st.permutations(range(3)))
+def test_results_may_come_in_the_order_of_their_ends(order):
+    first, second = parallel(range(3))
+    shuffled = replace(second, input=tuple(second.input[n] for n in order))
+    assert keys.rolling_keys([first, shuffled])[0] == keys.rolling_keys([first, second])[0]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_which_call_a_result_is_of_counts(ids):
+    one = keys.rolling_keys(parallel(range(3), ids))[0][1]
+    other = keys.rolling_keys(parallel(range(3), ids, results=("two", "one", "three")))[0][1]
+    assert (one.full, one.local) != (other.full, other.local)
+
+
+def test_earlier_versions_counted_the_order():
+    one, other = (keys.rolling_keys(parallel(o), in_order=True)[0] for o in ((0, 1, 2), (2, 1, 0)))
+    assert one[0].full != other[0].full
+    assert one[0].content != other[0].content
+    assert keys.has_parallel_calls(parallel(range(3)))
+    assert not keys.has_parallel_calls([Turn(output=(call("{}"), *text("a")))])
+
+
+# --- the rolling key -----------------------------------------------------------------------------
+
+
+@given(histories(), st.integers(0, 6))
+def test_a_rolling_key_can_be_made_in_pieces(messages, cut):
+    turns = read(messages)
+    whole = keys.rolling_keys(turns)[0]
+    path = keys.rolling_keys(turns[:cut])[1]
+    for turn, expected in zip(turns[cut:], whole[cut:], strict=True):
+        if expected is not None and (cut == 0 or turns[cut - 1].output):
+            path.add_input(turn.input)
+            assert path.add_output(turn.output) == expected
+        else:
+            break
+
+
+def test_a_path_knows_what_it_leads_to():
+    first = [Turn(input=text("q"), output=text("a")), Turn(input=text("r"))]
+    path = keys.rolling_keys(first)[1]
+    for said in ("b", "c"):
+        assert path.leads_to(path.keys_for(text(said)))
+    compacted = [replace(first[0], input=text("summary")), *first[1:]]
+    assert path.leads_to(keys.rolling_keys(compacted)[1].keys_for(text("b")))
+    other = keys.rolling_keys([Turn(input=text("q"), output=text("x")), Turn(input=text("r"))])[1]
+    assert not path.leads_to(other.keys_for(text("b")))
+    assert not path.leads_to(keys.rolling_keys([Turn(input=text("r"), output=text("b"))])[0][0])
+
+
+def test_asking_for_keys_takes_nothing_in():
+    path = keys.rolling_keys([Turn(input=text("q"), output=text("a")), Turn(input=text("r"))])[1]
+    assert path.keys_for(text("b")) == path.keys_for(text("b")) == path.add_output(text("b"))
+
+
+def test_what_was_heard_before_an_empty_answer_stays_in_the_chain():
+    """aider's empty assistant messages; models that think and then say nothing."""
+    silent = Turn(input=text("hello"))
+    last = Turn(input=text("hm?"), output=text("yes"))
+    captured = Turn(input=text("hello"), output=(Thought(carrier=Carrier.THINK, raw='"t"'),))
+    other = Turn(input=text("goodbye"))
+    assert keys.rolling_keys([silent, last])[0][0] is None
+    assert keys.rolling_keys([silent, last])[0][1] == keys.rolling_keys([captured, last])[0][1]
+    assert keys.rolling_keys([silent, last])[0][1] != keys.rolling_keys([last])[0][0]
+    assert keys.rolling_keys([silent, last])[0][1] != keys.rolling_keys([other, last])[0][1]
+
+
+def test_a_turn_that_waits_has_no_keys_and_is_taken_up():
+    waiting = Turn(input=text("hello"))
+    found, path = keys.rolling_keys([waiting])
+    assert found == [None]
+    assert (
+        path.add_output(text("hi"))
+        == keys.rolling_keys([Turn(input=text("hello"), output=text("hi"))])[0][0]
+    )
+
+
+# --- arguments ---------------------------------------------------------------------------------
+
+
+@given(ARGUMENTS, st.integers(0, 2**32))
+def test_any_spelling_of_arguments_is_the_same(value, seed):
+    assert keys.canonical_arguments(spell(value, Random(seed))) == keys.canonical_arguments(
+        json.dumps(value)
+    )
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ["5", "5.0", "5e0", "0.5e1", "50E-1", " 5 "],
+        ["0", "-0", "-0.0", "0e9"],
+        ["1e21", "1000000000000000000000", "1e+21"],
+        ["12345678901234567890", "12345678901234567000", "1.2345678901234567e19"],
+        ["9007199254740993", "9007199254740992", "9007199254740992.0"],
+        ["0.1", "0.10", "1e-1", "0.1000000000000000055"],
+        ['"\\u00e9"', '"é"'],
+        ['"\\ud83d\\ude00"', '"😀"'],
+        ['{"a":1,"b":2}', '{ "b": 2, "a": 1.0 }'],
+        ['{"a":1,"a":2}', '{"a":2}'],
+        ["", "{}", "null", "  ", " { } "],
+        ['{"a":"\\ud83d"}', '{ "a" : "\\uD83D" }'],  # half an emoji
+        ['{"a":"x\\ny"}', '{"a":"x\ny"}'],  # a bare line break
+        ["not json", " not json\n"],
+        ['{"id":"1234567890123456","n":5.0}', '{"n":5,"id":"1234567890123456"}'],
+    ],
+)
+def test_spellings_that_are_one_thing(spellings):
+    assert len({keys.canonical_arguments(spelling) for spelling in spellings}) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5", '"5"'),
+        ("5", "5.1"),
+        ("1", "true"),
+        ("9007199254740992", "9007199254740994"),
+        ('{"a":"1234567890123456"}', '{"a":1234567890123456}'),
+        ("not json", "not Json"),
+        ("{}", "[]"),
+    ],
+)
+def test_spellings_that_are_two(one, other):
+    assert keys.canonical_arguments(one) != keys.canonical_arguments(other)
+
+
+@given(st.text(max_size=30) | st.text('{}[]":,\\ud8\x00 1e+.-', max_size=30))
+def test_any_arguments_have_a_form(arguments):
+    assert isinstance(keys.canonical_arguments(arguments), bytes)
+
+
+def test_deep_and_odd_arguments_have_a_form():
+    for odd in ("[" * 100_000, "[" * 5000 + "]" * 5000, "1" * 10_000, "1e999", "-1e999", "\ud83d"):
+        assert isinstance(keys.canonical_arguments(odd), bytes)
+
+
+# --- spoken ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("  a\n", "a"),
+        ("<think>x</think>\n\na", "a"),
+        ("\n<thinking>x</thinking>a", "a"),
+        ("<THINK>x</THINK>a", "a"),
+        ("<think>x</think> <think>y</think> a", "a"),
+        (
+            "\n<thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>\nx\n</thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>\n\na\n\n",
+            "a",
+        ),
+        ("<think>unclosed", "<think>unclosed"),
+        ("a <think>x</think>", "a"),
+        ("a <think>x</think>\n\nb<think>y</think>c", "abc"),
+        ("a </think> b <think> c", "a </think> b <think> c"),
+        ("<thinker>x</thinker>", "<thinker>x</thinker>"),
+        ("\ufeff a \ufeff", "a"),
+        ("<think></think>", ""),
+    ],
+)
+def test_spoken(said, heard):
+    assert keys.without_inline_thoughts(said) == heard
+
+
+def test_many_thoughts_in_front_are_one_pass():
+    pieces = 200_000  # slicing off one at a time would copy a terabyte
+    assert keys.without_inline_thoughts("<think></think>" * pieces + "a") == "a"
+
+
+# --- seals and names ---------------------------------------------------------------------------
+
+
+def test_names_of_different_kinds_never_meet():
+    names = [
+        keys.reference_key("item", "a"),
+        keys.reference_key("response", "a"),
+        keys.seal_key(keys.string_digest("a")),
+    ]
+    names += [
+        keys.reference_key("it", "ema"),
+        keys.reference_key("item", ""),
+        keys.seal_key(keys.string_digest("")),
+    ]
+    assert len(set(names)) == len(names)
+    assert {len(name) for name in names} == {keys.KEY_SIZE}
+
+
+@given(st.text(max_size=10) | st.just("\ud83d"))
+def test_seals_tell_values_apart_without_keeping_them(value):
+    assert len(keys.string_digest(value)) == 2 * keys.KEY_SIZE
+    assert keys.string_digest(value) != keys.string_digest(value + "x")
+
+
+@given(ARGUMENTS, st.integers(0, 2**32))
+def test_digests_are_blind_to_formatting(value, seed):
+    assert keys.json_digest(value) == keys.json_digest(json.loads(spell(value, Random(seed))))
+    assert keys.canonical_json({"b": 1, "a": ["\ud83d"]}) == '{"a":["\\ud83d"],"b":1}'
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("said", ["", " a ", "<think>b</think> c", "\ufeffd", "é|1:", "\ud83d"])
+def test_the_short_way_for_a_single_text_is_the_long_way(said, heard):
+    one, more = [Text(text=said)], [Text(text=said), Text(text="")]
+    assert keys.visible(one, is_input=heard) == keys.visible(more, is_input=heard)

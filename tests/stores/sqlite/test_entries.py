@@ -1,0 +1,45 @@
+"""Thought entries in the file: how they are found, listed and cleared."""
+
+from stores.samples import turn
+from support.sqlite_files import look
+from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
+from thoughtline.stores.sqlite import entries
+
+
+async def test_pages_go_on_where_the_last_one_ended(store):
+    for number in range(5):
+        await store.append(turn("s", f"t{number}", '"hm"'))
+    listed = [entry.turn for entry in await store.entries(limit=5)]
+    assert listed == ["t4", "t3", "t2", "t1", "t0"]
+    assert [entry.turn for entry in await store.entries(limit=2, offset=3)] == ["t1", "t0"]
+
+
+async def test_of_many_groups_all_entries_are_looked_at_in_order(store, monkeypatch):
+    monkeypatch.setattr(entries, "MAX_MERGED", 1)
+    for number in range(6):
+        await store.append(turn(f"s{number % 3}", f"t{number}", '"hm"', tenant=f"T{number % 3}"))
+    for _ in range(2):
+        listed = await store.entries(EntryFilter(provider="deepseek"))
+        assert [entry.turn for entry in listed] == ["t5", "t4", "t3", "t2", "t1", "t0"]
+        await store.summarise()
+
+
+async def test_a_listing_that_begins_far_down_leaves_out_whole_blocks(store, monkeypatch):
+    monkeypatch.setattr(entries, "BLOCK", 4)
+    for number in range(20):
+        await store.append(turn("s", f"t{number}", '"hm"', calls=("a", "b")))
+    await store.summarise()
+    everything = [(e.turn, e.call) for e in await store.entries(limit=99)]
+    for which in (ALL_ENTRIES, EntryFilter(provider="deepseek")):
+        for offset in range(41):
+            listed = await store.entries(which, offset=offset, limit=3)
+            assert [(e.turn, e.call) for e in listed] == everything[offset : offset + 3]
+
+
+async def test_clearing_leaves_keys_and_log_alone(store, tmp_path):
+    await store.append(turn("s", "t1", '"hm"', keys=[b"n" * 16]))
+    before = look(tmp_path / "store.db", "SELECT * FROM events")
+    assert await store.forget(EntryFilter(tenant="T", model="v5")) == 0
+    assert await store.forget(ALL_ENTRIES) == 1
+    assert look(tmp_path / "store.db", "SELECT * FROM events") == before
+    assert look(tmp_path / "store.db", "SELECT count(*) FROM names") == [(1,)]

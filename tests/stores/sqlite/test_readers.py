@@ -1,0 +1,24 @@
+"""Readers notice that the file is another one."""
+
+import pytest
+
+from stores.samples import notes
+from support.sqlite_files import patiently
+from thoughtline.errors import Unavailable
+from thoughtline.stores.sqlite import SqliteStore
+
+
+async def test_a_file_that_was_removed_is_noticed_by_readers(tmp_path):
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    await store.append(notes("s", 3))
+    await store.read("s")
+    for file in tmp_path.iterdir():
+        file.unlink()
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="removed or replaced"):
+            await store.read("s")
+    assert not path.exists()  # only who writes begins a new one
+    written = await patiently(lambda: store.append(notes("z")))
+    assert await store.read("z") == written
+    await store.close()

@@ -1,0 +1,50 @@
+"""Long work is done in slices, and others get their turn in between."""
+
+import asyncio
+
+from stores.samples import notes, turn
+from support.sqlite_files import look
+from thoughtline.stores.base import ALL_ENTRIES
+from thoughtline.stores.sqlite import SqliteStore, purge
+
+
+async def test_appends_are_written_between_two_slices(store):
+    for number in range(600):
+        await store.append(turn(f"s{number}", f"t{number}", '"hm"'))
+    order = []
+    deleting = asyncio.ensure_future(
+        store.forget(ALL_ENTRIES, progress=lambda done, _: order.append(done))
+    )
+    while not order:
+        await asyncio.sleep(0)
+    await store.append(notes("new"))
+    order.append("appended")
+    await deleting
+    assert "appended" in order[1:-1]
+
+
+async def test_a_long_session_is_gone_at_once_and_taken_apart_later(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(purge, "MAX_EVENTS", 10)
+    await store.append(notes("long", 95))
+    await store.append(turn("long", "t1", '"hm"'))
+    await store.append(notes("short", 3))
+    removed = await store._writer.run(
+        lambda db: purge.remove(
+            db,
+            purge.list_sessions(db, CONDITIONS),
+            CONDITIONS,
+        )
+    )
+    assert len(removed) == 1
+    assert await store.read("long") == []  # and now the process ends
+    await store.append(notes("long", 2))  # its id is free
+    await store.close()
+    again = SqliteStore(tmp_path / "store.db")
+    assert await again.purge(session="nobody") == 0
+    assert look(tmp_path / "store.db", "SELECT count(*) FROM events") == [(5,)]
+    assert look(tmp_path / "store.db", "SELECT count(*) FROM memories") == [(0,)]
+    assert {s.session for s in await again.sessions()} == {"long", "short"}
+    await again.close()
+
+
+CONDITIONS = purge.PurgeFilter(session="long", tenant=None, untouched_since=None)

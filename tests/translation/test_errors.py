@@ -1,0 +1,130 @@
+"""Errors of providers in the words of the client's dialect."""
+
+import json
+
+import pytest
+
+from support.gateway import Answer, ScriptedWire
+from support.scripted_upstream import ask, chat_stream, events, scripted_gateway
+from thoughtline.errors import WireError
+
+BODIES = {
+    "chat": (
+        "/v1/chat/completions",
+        {"model": "m", "messages": [{"role": "user", "content": "Hi"}]},
+    ),
+    "responses": ("/v1/responses", {"model": "m", "input": "Hi"}),
+    "messages": (
+        "/v1/messages",
+        {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]},
+    ),
+    "gemini": ("/v1beta/models/m:generateContent", {"contents": [{"parts": [{"text": "Hi"}]}]}),
+}
+SHAPES = {
+    "error": {"error": {"message": "Too many.", "type": "x"}},
+    "detail": {"detail": "Too many."},
+    "base_resp": {"base_resp": {"status_code": 1002, "status_msg": "Too many."}},
+    "text": "Too many.",
+    "param": {"error": {"message": "", "param": "Too many."}},
+}
+
+
+def asked(dialect, *, stream=False):
+    path, body = BODIES[dialect]
+    if stream and dialect == "gemini":
+        return path.replace("generate", "streamGenerate"), body, "alt=sse"
+    return path, {**body, "stream": True} if stream else body, ""
+
+
+def message_of(error):
+    return error["error"]["message"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("client", BODIES)
+def test_the_providers_sentence_is_in_the_clients_shape(client, shape):
+    said = SHAPES[shape]
+    body = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+    speaks = "messages" if client == "chat" else "chat"
+    gateway = scripted_gateway(Answer(429, body), speaks=speaks)
+    path, request, query = asked(client)
+    answer = ask(gateway, path, request, query=query)
+    assert answer.status == 429
+    assert message_of(answer.json) == "Too many."
+    kinds = {
+        "chat": ("code", "rate_limit_exceeded"),
+        "responses": ("code", "rate_limit_exceeded"),
+        "messages": ("type", "rate_limit_error"),
+        "gemini": ("status", "RESOURCE_EXHAUSTED"),
+    }
+    member, value = kinds[client]
+    assert answer.json["error"][member] == value
+
+
+class Breaking(ScriptedWire):
+    """Breaks off behind what it was given."""
+
+    def send(self, request):
+        self.sent.append(request)
+        return _Broken(self.answers[0].body)
+
+
+class _Broken:
+    status = 200
+    headers = (("content-type", "text/event-stream"),)
+
+    def __init__(self, body):
+        self.body = body
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error):
+        return False
+
+    async def chunks(self):
+        yield self.body
+        raise WireError("it broke")
+
+
+@pytest.mark.parametrize("client", ["responses", "messages", "gemini"])
+def test_a_failure_after_the_first_byte_ends_the_stream_in_the_clients_way(client):
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": '{"a'}}
+    begun = chat_stream({"content": "I "}, {"tool_calls": [{"index": 0, **call}]})
+    begun.body = begun.body[: begun.body.rindex(b'data: {"id": "c1"')]
+    gateway = scripted_gateway(begun, wire=Breaking)
+    path, request, query = asked(client, stream=True)
+    answer = ask(gateway, path, request, query=query)
+    assert answer.status == 200
+    told = events(answer)
+    last = told[-1]
+    if client == "responses":
+        assert last["type"] == "response.failed"
+        done = [event["item"] for event in told if event["type"] == "response.output_item.done"]
+        assert [item["type"] for item in done] == ["message"]  # the open call is not completed
+        assert [item["type"] for item in last["response"]["output"]][:1] == ["message"]
+    elif client == "messages":
+        kinds = [event["type"] for event in told]
+        assert kinds[-1] == "error"
+        assert "message_stop" not in kinds
+    else:
+        assert "it broke" in message_of(last)
+        assert not any("functionCall" in json.dumps(event) for event in told)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("client", ["responses", "messages", "gemini"])
+def test_an_error_under_status_200_is_an_error(client, stream):
+    said = {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}
+    gateway = scripted_gateway(Answer(body=said))
+    path, request, query = asked(client, stream=stream)
+    answer = ask(gateway, path, request, query=query)
+    if not stream:
+        assert answer.status >= 400
+        assert "insufficient balance" in message_of(answer.json)
+        return
+    assert b"insufficient balance" in answer.body
+    last = events(answer)[-1] if answer.status == 200 else answer.json
+    text = json.dumps(last)
+    assert "error" in text
+    assert '"completed"' not in text
