@@ -108,7 +108,7 @@ class StoreError(ThoughtlineError):
 
 
 class Unavailable(StoreError):
-    """The store cannot be reached or written right now; nothing acknowledged is lost, try again."""
+    """The store cannot be reached; what it was given is not known to be written: say it again."""
 
 
 class Corrupt(StoreError):

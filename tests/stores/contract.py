@@ -126,6 +126,43 @@ class Appending(StoreContract):
         assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 7
         assert len(await store.read("s")) == 1
 
+    async def test_the_same_batch_twice_is_one(self, store):
+        batch = replace(turn("s", "t1", '"one"', keys=[A]), id="t1", expect=-1)
+        await store.append(notes("other", 2))
+        first = await store.append(batch)
+        await store.append(notes("s", 2))
+        assert await store.append(batch) == first
+        assert await store.read("s", limit=3) == first
+        assert len(await store.read("s")) == 5
+        assert [m.thoughts for m in (await store.find("T", [A]))[A]] == [batch.index[0].thoughts]
+        assert (await store.stats()).turns == 1
+
+    async def test_the_same_batch_twice_at_once_is_one(self, store):
+        batches = [replace(turn("s", f"t{n}", '"one"', keys=[A]), id=f"t{n}") for n in range(4)]
+        written = await asyncio.gather(*map(store.append, batches * 3))
+        assert written[:4] == written[4:8] == written[8:]
+        assert len(await store.read("s")) == 12
+
+    async def test_what_was_erased_does_not_come_back_with_the_same_batch(self, store):
+        batch = replace(turn("s", "t1", '"one"', keys=[A]), id="t1")
+        await store.append(batch)
+        await store.erase(ALL_ENTRIES)
+        await store.append(batch)
+        assert '"one"' not in str([e.data for e in await store.read("s")])
+        assert [t.forgotten for t in (await store.find("T", [A]))[A][0].thoughts] == [True]
+
+    async def test_the_id_of_a_batch_counts_in_its_session_only(self, store):
+        await store.append(notes("s", id="b"))
+        await store.append(notes("z", id="b"))
+        assert len(await store.read("s")) == len(await store.read("z")) == 1
+        with pytest.raises(Conflict):
+            await store.append(notes("s", id="b", tenant="B"))
+
+    async def test_batches_without_an_id_are_all_written(self, store):
+        for _ in range(2):
+            await store.append(notes("s"))
+        assert len(await store.read("s")) == 2
+
     async def test_a_session_belongs_to_one_tenant(self, store):
         await store.append(notes("s", tenant="A"))
         with pytest.raises(Conflict):

@@ -43,6 +43,27 @@ async def test_what_a_store_lost_while_it_was_down_is_still_found(fragile, how):
     assert await found(hot, A) == []
 
 
+async def test_a_batch_whose_answer_is_lost_is_written_once(fragile):
+    hot = CachedStore(fragile, retry=0.001)
+    append, answers = fragile.append, iter([False, True])
+
+    async def unsure(batch):
+        events = await append(batch)
+        if not next(answers):
+            raise Unavailable("the connection was lost")
+        return events
+
+    fragile.append = unsure
+    batch = replace(turn("s", "one", tenant="t", keys=(A,)), id="one", expect=-1)
+    with pytest.raises(Unavailable):
+        await hot.append(batch)
+    while hot.trouble:
+        await asyncio.sleep(0.001)
+    assert fragile.written == ["one", "one"]
+    assert [event.id for event in await hot.read("s")] == ["one", "one.end"]
+    assert hot.lost == 0
+
+
 async def test_what_is_being_written_continues_a_turn_already(fragile):
     hot = CachedStore(fragile)
     await hot.append(turn("s", "t1", keys=(A,)))

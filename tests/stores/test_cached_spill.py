@@ -6,6 +6,7 @@ import subprocess
 import tracemalloc
 
 import pytest
+from msgspec.structs import replace
 
 from stores.samples import turn
 from support.fragile_store import A, B
@@ -188,7 +189,8 @@ async def test_what_waits_is_found_and_written_by_the_next_process(path):
     assert await started(path) == ["t0", "t1", "t2", "t3"]
 
 
-async def test_what_was_written_after_all_is_not_written_twice(path):
+@pytest.mark.parametrize("id", ["t0", ""], ids=["with an id", "of an earlier version"])
+async def test_what_was_written_after_all_is_not_written_twice(path, id):
     first = opened(path, save_after=0.001)
     append = first.store.append
     committed, answer = asyncio.Event(), asyncio.Event()
@@ -200,7 +202,7 @@ async def test_what_was_written_after_all_is_not_written_twice(path):
         return events
 
     first.store.append = slow
-    writing = asyncio.ensure_future(first.append(large(0, 10)))
+    writing = asyncio.ensure_future(first.append(replace(large(0, 10), id=id)))
     await committed.wait()
     async with asyncio.timeout(60):
         while not list(path.parent.glob("store.db-spill-*")):

@@ -71,6 +71,7 @@ class SessionWriter:
                     "both are there, as branches: `await chat.refresh()`, then go on"
                 )
             batch = Batch(
+                id=drafts[0].id if drafts else "",
                 session=self.id,
                 tenant=self.tenant,
                 drafts=tuple(drafts),

@@ -140,6 +140,7 @@ class Capture(Struct, kw_only=True, eq=False):
                 made = draft(body, id=self.clock.new_id(), parent=self.turn, at=at)
                 facts.append(made)
         return Batch(
+            id=facts[0].id,
             session=self.session,
             tenant=self.tenant,
             drafts=tuple(facts),
@@ -162,6 +163,7 @@ class Capture(Struct, kw_only=True, eq=False):
         said = self._bodies[-len(more) :]
         made = [draft(body, id=self.clock.new_id(), parent=self.turn, at=now) for body in said]
         return Batch(
+            id=made[0].id,
             session=self.session,
             tenant=self.tenant,
             drafts=tuple(made),

@@ -96,7 +96,8 @@ class ClientSource:
         drafts = tuple(
             draft(body, id=clock.new_id(), parent=body.turn, at=clock.wall()) for body in bodies
         )
-        await self._store.append(Batch(session=session, tenant=self._tenant, drafts=drafts))
+        id = drafts[0].id if drafts else ""
+        await self._store.append(Batch(id=id, session=session, tenant=self._tenant, drafts=drafts))
 
     async def with_items(self, decision: RequestDecision) -> RequestDecision:
         request, dialect = decision.request, decision.dialect

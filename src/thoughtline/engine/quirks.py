@@ -129,4 +129,5 @@ class Quirks:
         )
         made = draft(body, id=self._clock.new_id(), parent="", at=self._clock.wall())
         with contextlib.suppress(StoreError):
-            await self._store.append(Batch(session=SESSION, tenant=TENANT, drafts=(made,)))
+            batch = Batch(id=made.id, session=SESSION, tenant=TENANT, drafts=(made,))
+            await self._store.append(batch)

@@ -104,8 +104,9 @@ def build(
         memory_entries=lambda: cached.remembered,
     )
     components = Components(proxy=proxy, store=cached, telemetry=telemetry, clock=clock)
-    # With several workers, the next request may reach one that does not know the deletion.
-    deletions = Deletions(clock, telemetry.log, wait=WAIT if settings.server.workers == 1 else None)
+    # With several processes, the next request may reach one that does not know the deletion.
+    alone = settings.server.workers == 1 and not cached.shared
+    deletions = Deletions(clock, telemetry.log, wait=WAIT if alone else None)
     extra = pages(components) if pages else ExtraPages()
     return Gateway(
         proxy,

@@ -30,7 +30,12 @@ content key again and again; more entries would only make a look-up slow."""
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """What is written in one transaction: all of it or nothing."""
+    """What is written in one transaction: all of it or nothing.
+
+    The same batch written twice is one: a writer that does not know whether it was written says it
+    again. What makes it the same is its session and its `id`, which is that of its first event: the
+    turn's, where it is a turn.
+    """
 
     session: str
     tenant: str
@@ -38,6 +43,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     index: tuple[IndexEntry, ...] = ()
     expect: int | None = None  # seq of the last event the writer has seen; None: any
     kept: bool = False  # a person's own session, which does not expire
+    id: str = ""  # empty: written twice, it is there twice
 
 
 class EntryCount(Struct, frozen=True, kw_only=True):
@@ -159,11 +165,23 @@ class Store(Protocol):
     retention: float
     """Seconds after which a session that nobody used is not found any more; 0: for ever."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether other machines write to it as well.
+
+        Then the next request of a conversation may reach one that knows nothing of this process.
+        What other processes wrote is told by `changes`, for every store.
+        """
+
     async def append(self, batch: Batch) -> list[Event]:
         """Number and write the drafts and file the index entries, in one transaction.
 
+        A batch whose `id` its session has already is not written again: its events are returned
+        with the numbers that they have, whatever it expects.
+
         Raises `Conflict` when `expect` is not the last seq (-1: a new session), or when the
-        session belongs to another tenant; `Unavailable` when nothing was written.
+        session belongs to another tenant; `Unavailable` when it is not known to be written: saying
+        it again with the same `id` is harmless.
         """
 
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:

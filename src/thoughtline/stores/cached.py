@@ -137,6 +137,11 @@ class CachedStore(ForwardingStore):
         self.store.retention = seconds
 
     @property
+    def shared(self) -> bool:
+        """Whether other machines write to the store as well."""
+        return self.store.shared
+
+    @property
     def trouble(self) -> str:
         """Why the store cannot be relied on; empty when it can."""
         return self.damage or self._trouble
@@ -377,8 +382,8 @@ class CachedStore(ForwardingStore):
         """Write a batch of the backlog."""
         began = time.perf_counter()
         try:
-            if adopted:
-                batch = await self._unwritten(batch)
+            if adopted:  # whoever wrote since has seen nothing of it
+                batch = replace(batch if batch.id else await self._unwritten(batch), expect=None)
             await self.store.append(batch)
         except (Unavailable, Corrupt) as error:
             self._note_trouble(error)
@@ -391,14 +396,13 @@ class CachedStore(ForwardingStore):
     async def _unwritten(self, batch: Batch) -> Batch:
         """Return what the store does not have of a batch that a dead process may have written.
 
-        Its entries were written with its events, and may have been erased since.
+        An earlier version saved it, without an id by which the store would know it. Its entries
+        were written with its events, and may have been erased since.
         """
         known = {event.id for event in await self.store.read(batch.session)}
         drafts = tuple([draft for draft in batch.drafts if draft.id not in known])
-        if not known:
-            return batch
         index = batch.index if drafts or not batch.drafts else ()
-        return replace(batch, drafts=drafts, index=index, expect=None)
+        return replace(batch, drafts=drafts, index=index)
 
     def _caught_up(self) -> None:
         self._trouble = ""

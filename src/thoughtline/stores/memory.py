@@ -57,6 +57,7 @@ class _StoredSession:
         self.index: dict[str, IndexEntry] = {}  # turn → index entry
         self.counts = rules.SessionCounts()
         self.kept = False  # a person's own: it does not expire
+        self.batches: dict[str, int] = {}  # id of a batch → seq of its first event
 
 
 class _Subscriber:
@@ -74,6 +75,7 @@ class MemoryStore:
     """A store whose content is gone when it is closed or its process ends."""
 
     retention = 0.0
+    shared = False
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -95,6 +97,8 @@ class MemoryStore:
         self._check_open()
         rules.check_batch(batch)
         stored = self._sessions.get(batch.session)
+        if stored and stored.tenant == batch.tenant and batch.id in stored.batches:
+            return rules.number_events(batch, stored.batches[batch.id] - 1)
         last = len(stored.events) - 1 if stored else -1
         if problem := rules.find_conflict(batch, stored.tenant if stored else None, last):
             raise problem
@@ -104,6 +108,8 @@ class MemoryStore:
         stored.touched = max(stored.touched, now)
         stored.kept = stored.kept or batch.kept
         stored.counts.add(batch.drafts)
+        if batch.id:
+            stored.batches[batch.id] = last + 1
         events = rules.number_events(batch, last)
         stored.events += events
         for event in events:

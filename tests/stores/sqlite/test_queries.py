@@ -29,7 +29,11 @@ BIG = ("events", "memories", "names", "sessions", "listed_entries", "e", "m", "n
         (queries._SESSIONS.format(of_tenant=""), "", ""),
         (queries._SESSIONS.format(of_tenant=queries._OF_TENANT), "", ""),
         (
-            statements.widened(statements.widened(rows._look_up_batch, "?", 4), "?", 2),
+            statements.widened(
+                statements.widened(statements.widened(rows._look_up_batch, "?", 4), "?", 2),
+                "(?, ?)",
+                4,
+            ),
             "(?, ?)",
             ", ",
         ),

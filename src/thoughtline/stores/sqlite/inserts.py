@@ -17,7 +17,7 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
 
-EVENT_SLOTS = "(?, ?, ?, ?, ?, ?, ?, ?)"  # session, seq, id, parent, at, type, version, data
+EVENT_SLOTS = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"  # session, seq, the draft's (6), batch
 ENTRY_SLOTS = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"  # number, session, turn, summary (5), memo
 KEY_SLOTS = "(?, ?, ?)"  # tenant, key, number of the entry
 
@@ -63,7 +63,7 @@ def insert_batch(batch: Batch) -> InsertBatch:
     events: list[Any] = []
     references: list[tuple[int, str]] = []
     times: list[float] = []
-    turns, at, at_text = 0, None, ""
+    turns, at, at_text, id = 0, None, "", batch.id
     for draft in batch.drafts:
         if draft.at is not at:  # often the same float as before
             at, at_text = draft.at, _float_text(draft.at)
@@ -74,7 +74,8 @@ def insert_batch(batch: Batch) -> InsertBatch:
             target := rules.referred_id(draft.type, draft.data)
         ):
             references.append((len(events) // _COLUMNS, target))
-        events += (0, 0, draft.id, draft.parent, at_text, draft.type, draft.version, draft.data)
+        events += (0, 0, draft.id, draft.parent, at_text, draft.type, draft.version, draft.data, id)
+        id = ""  # the first event has it
     counts = rules.SessionCounts(turns, min(times), max(times)) if times else rules.SessionCounts()
     return InsertBatch(
         batch, counts, events, references, [_entry_rows(entry) for entry in batch.index]

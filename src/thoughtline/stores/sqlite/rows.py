@@ -31,7 +31,7 @@ from thoughtline.stores.sqlite.statements import load
 _TENANTS = "INSERT INTO tenants (number, tenant) VALUES (?, ?)"
 _SESSIONS = load("upsert_sessions.sql")
 _EVENTS = """
-INSERT INTO events (session, seq, id, parent, at, type, version, data)
+INSERT INTO events (session, seq, id, parent, at, type, version, data, batch)
 VALUES {slots}
 """
 _REFERENCE = "UPDATE events SET about = ? WHERE position = ?"
@@ -51,6 +51,7 @@ entry_decoder = msgspec.json.Decoder(IndexEntry)
 filed_decoder = msgspec.json.Decoder(list[tuple[int, int, str]])
 _known = msgspec.json.Decoder(dict[str, tuple[int, str, int, int]])
 _filed = msgspec.json.Decoder(list[tuple[str, str, tuple[int, int, str]]])
+_written = msgspec.json.Decoder(list[tuple[str, str, int]])
 _numbers = msgspec.json.Decoder(dict[str, int])
 
 
@@ -85,6 +86,7 @@ class ExistingRows(Struct):
     sessions: dict[str, SessionRow]
     tenants: dict[str, int]
     filed: dict[tuple[str, str], tuple[int, int, str]]  # entries of turns that are filed again
+    batches: dict[tuple[str, str], int]  # session and id of a batch → seq of its first event
     last_tenant: int
     last_session: int
     last_entry: int
@@ -100,12 +102,17 @@ def write(db: sqlite3.Connection, batches: Sequence[InsertBatch], now: float) ->
     for insert in batches:
         batch = insert.batch
         row = existing.sessions[batch.session]
+        known = existing.batches.get((batch.session, batch.id)) if batch.id else None
+        if known is not None and row.tenant == batch.tenant:
+            results.append(known - 1)
+            continue
         if problem := rules.find_conflict(batch, row.tenant, row.last):
             results.append(problem)
             continue
         if not row.number:
             _number_session(db, existing, row, batch.tenant)
         results.append(row.last)
+        existing.batches[batch.session, batch.id] = row.last + 1
         if insert.references:
             before = len(events) // EVENT_SLOTS.count("?")
             references += [(before + nth, target) for nth, target in insert.references]
@@ -132,16 +139,20 @@ def _look_up(db: sqlite3.Connection, batches: Sequence[InsertBatch]) -> Existing
     sessions = list({insert.batch.session: None for insert in batches})
     tenants = list({insert.batch.tenant: None for insert in batches})
     turns = [(insert.batch.session, rows.turn) for insert in batches for rows in insert.entries]
+    ids = [(insert.batch.session, insert.batch.id) for insert in batches]
     statement = statements.widened(_look_up_batch, "?", statements.width(len(sessions)))
     statement = statements.widened(statement, "?", statements.width(len(tenants)))
     statement = statements.widened(statement, "(?, ?)", statements.width(len(turns)))
+    statement = statements.widened(statement, "(?, ?)", statements.width(len(ids)))
     values = [*statements.padded(sessions), *statements.padded(tenants)]
     values += chain.from_iterable(statements.padded(turns, (None, None)))
-    known, numbers, filed, *last = db.execute(statement, values).fetchone()
+    values += chain.from_iterable(statements.padded(ids, (None, None)))
+    known, numbers, filed, written, *last = db.execute(statement, values).fetchone()
     found = _known.decode(known)
     rows = {id: SessionRow(*found[id]) if id in found else SessionRow() for id in sessions}
     before = {(session, turn): old for session, turn, old in _filed.decode(filed)}
-    return ExistingRows(rows, _numbers.decode(numbers), before, *last)
+    first = {(session, id): seq for session, id, seq in _written.decode(written)}
+    return ExistingRows(rows, _numbers.decode(numbers), before, first, *last)
 
 
 def _number_session(

@@ -65,6 +65,7 @@ class SqliteStore:
     """
 
     retention = 0.0
+    shared = False
 
     def __init__(
         self,

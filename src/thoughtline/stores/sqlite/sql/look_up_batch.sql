@@ -1,5 +1,5 @@
 -- What must be known before a group is written: its sessions, its tenants, the entries (memories) of
--- its turns, and the last numbers.
+-- its turns, which of its batches are there already, and the last numbers.
 SELECT
     (
         SELECT json_group_object(s.session, json_array(s.number, t.tenant, t.number, s.last))
@@ -14,6 +14,13 @@ SELECT
         FROM (VALUES {slots}) AS asked
         CROSS JOIN sessions AS s ON s.session = asked.column1
         CROSS JOIN memories AS m ON m.session = s.number AND m.turn = asked.column2
+    ),
+    (
+        SELECT json_group_array(json_array(s.session, e.batch, e.seq))
+        FROM (VALUES {slots}) AS asked
+        CROSS JOIN sessions AS s ON s.session = asked.column1
+        CROSS JOIN events AS e ON e.session = s.number AND e.batch = asked.column2
+        WHERE e.batch <> ''
     ),
     (SELECT coalesce(max(number), 0) FROM tenants),
     (SELECT coalesce(max(number), 0) FROM sessions),
