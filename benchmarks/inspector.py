@@ -14,7 +14,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from weakref import WeakSet
 
-from benchmarks.gateway import SMALL, ask, cpu, gateway, load, process, request
+from benchmarks.loads import ask, load, request
+from benchmarks.measures import SMALL
+from benchmarks.stands import cpu, gateway, process
 
 PAGES = 20
 REST = 10.0

@@ -1,6 +1,7 @@
 """Clients for a benchmark: raw sockets, keep-alive, one request after the other on each."""
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 
@@ -57,3 +58,22 @@ async def load(port: int, asked: Asked, count: int, clients: int) -> tuple[float
     start = time.perf_counter()
     await asyncio.gather(*(client() for _ in range(clients)))
     return count / (time.perf_counter() - start), firsts
+
+
+async def unhurried(port: int, asked: Asked, count: int, clients: int, rate: float) -> None:
+    """The same by clients that pause between requests: so many requests a second by all of them."""
+    pauses = random.Random(7)
+    numbers = iter(range(count))
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
+        await asyncio.sleep(pauses.random() * clients / rate)
+        for number in numbers:
+            text = asked if isinstance(asked, bytes) else asked(number)
+            start = time.perf_counter()
+            await ask(reader, writer, text)
+            pause = pauses.uniform(0.5, 1.5) * clients / rate
+            await asyncio.sleep(pause - (time.perf_counter() - start))
+        writer.close()
+
+    await asyncio.gather(*(client() for _ in range(clients)))

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.big_file import FIRST_LONG, LONG, RARE, fill
-from benchmarks.gateway import SMALL, ask, gateway, process, request
-from benchmarks.stands import Stand
+from benchmarks.loads import ask, request
+from benchmarks.measures import SMALL
+from benchmarks.stands import Stand, gateway, process
 
 LIMIT = 0.3
 """Seconds within which a page should come."""

@@ -1,8 +1,9 @@
 """What is measured: processes on this machine, each in front of the same stand-in for a provider.
 
-The gateway has a SQLite file of its own; nginx is a bare `proxy_pass`; LiteLLM's proxy is found
-through `THOUGHTLINE_BENCH_LITELLM`, in `.venv-litellm` or on the path. What is not installed is
-left out.
+The gateway, of this checkout or of another, has a SQLite file of its own; nginx is a bare
+`proxy_pass`, and `bare_proxy` the same for Python. LiteLLM's proxy and Portkey's gateway are found
+through `THOUGHTLINE_BENCH_LITELLM` and `THOUGHTLINE_BENCH_PORTKEY`, in `.venv-litellm`, or on the
+path. What is not installed is left out.
 """
 
 import contextlib
@@ -25,6 +26,8 @@ class Stand(NamedTuple):
     port: int
     pid: int
     path: str
+    headers: tuple[str, ...] = ()  # that each of its requests needs
+    slow: bool = False  # it is asked less
 
 
 def cpu(pid: int) -> float:
@@ -88,8 +91,13 @@ def wait(port: int, seconds: float = 30) -> None:
 
 
 @contextlib.contextmanager
-def gateway(upstream: int, store: Path | None = None) -> Iterator[Stand]:
-    """A gateway with a SQLite store of its own, or with this one."""
+def gateway(
+    upstream: int, store: Path | None = None, *, checkout: Path | None = None
+) -> Iterator[Stand]:
+    """A gateway with a SQLite store of its own, or with this one.
+
+    `checkout` is the folder of another version's source; it runs with the same Python and packages.
+    """
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "thoughtline.toml"
         settings.write_text(
@@ -108,7 +116,8 @@ def gateway(upstream: int, store: Path | None = None) -> Iterator[Stand]:
             "--config",
             str(settings),
         ]
-        with process(*command) as running:
+        env = {"PYTHONPATH": str(checkout / "src")} if checkout else None
+        with process(*command, env=env) as running:
             assert running.stdout
             port = int(json.loads(running.stdout.readline())["url"].rpartition(":")[2])
             wait(port)
@@ -136,6 +145,14 @@ def nginx(upstream: int) -> Iterator[Stand | None]:
         with process(program, "-p", folder, "-c", f"{folder}/nginx.conf") as running:
             wait(port)
             yield Stand(port, running.pid, "/v1/chat/completions")
+
+
+@contextlib.contextmanager
+def bare(upstream: int) -> Iterator[Stand]:
+    """The same for the bare protocol in Python."""
+    with process(sys.executable, "-m", "benchmarks.bare_proxy", str(upstream)) as running:
+        assert running.stdout
+        yield Stand(int(running.stdout.readline()), running.pid, "/v1/chat/completions")
 
 
 @contextlib.contextmanager
@@ -168,4 +185,27 @@ def litellm(upstream: int) -> Iterator[Stand | None]:
                 yield None
                 return
             time.sleep(2)
-            yield Stand(port, running.pid, "/v1/chat/completions")
+            yield Stand(port, running.pid, "/v1/chat/completions", slow=True)
+
+
+@contextlib.contextmanager
+def portkey(upstream: int) -> Iterator[Stand | None]:
+    """The same for Portkey's gateway, which learns from headers where requests go."""
+    named = os.environ.get("THOUGHTLINE_BENCH_PORTKEY", "portkey-gateway")
+    program = shutil.which(named)
+    if program is None:
+        yield None
+        return
+    port = free_port()
+    with process(program, f"--port={port}", "--headless") as running:
+        try:
+            wait(port)
+        except RuntimeError as error:
+            print(f"Portkey does not start: {error}", file=sys.stderr)
+            yield None
+            return
+        where = (
+            "x-portkey-provider: openai",
+            f"x-portkey-custom-host: http://127.0.0.1:{upstream}/v1",
+        )
+        yield Stand(port, running.pid, "/v1/chat/completions", where, slow=True)

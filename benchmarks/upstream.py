@@ -2,37 +2,58 @@
 
 Run as a process: `python -m benchmarks.upstream` prints its port. A request whose body asks to
 `"stream":true` gets events at a pace (`x-pace: COUNT/SECONDS` header), any other one JSON body
-(`x-say: WORD`: with that word in it, so that no two answers are alike).
+(`x-say: WORD`: with that word in it, so that no two answers are alike; `x-call: ID`: a tool call
+with that id).
 """
 
 import asyncio
 import json
 import re
 
-ANSWER = json.dumps(
-    {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "model": "deepseek-v4-pro",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": "stop",
-                "message": {
-                    "role": "assistant",
-                    "content": "All done, the file is mended.",
-                    "reasoning_content": "The user wants the file mended, so I mend it. " * 8,
-                },
-            }
-        ],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 40, "total_tokens": 140},
-    }
-).encode()
+THOUGHT = "The user wants the file mended, so I mend it. " * 8
+ANSWER = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "model": "deepseek-v4-pro",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {
+                "role": "assistant",
+                "content": "All done, the file is mended.",
+                "reasoning_content": THOUGHT,
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 100, "completion_tokens": 40, "total_tokens": 140},
+}
+
+
+def calling(id: str) -> dict[str, object]:
+    """A message of the model that calls a tool, without its thought: as clients send it back."""
+    function = {"name": "run", "arguments": json.dumps({"path": f"{id}.txt", "line": 5})}
+    call = {"id": id, "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+CALL = {
+    **ANSWER,
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {**calling("ID"), "reasoning_content": THOUGHT},
+        }
+    ],
+}
+SAID, CALLED = json.dumps(ANSWER).encode(), json.dumps(CALL).encode()
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 PACE = re.compile(rb"\r\nx-pace: *(\d+)/([\d.]+)", re.IGNORECASE)
 SAY = re.compile(rb"\r\nx-say: *(\w+)", re.IGNORECASE)
+CALL_ID = re.compile(rb"\r\nx-call: *(\w+)", re.IGNORECASE)
 DELTA = (
     b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","model":"deepseek-v4-pro","choices":'
     b'[{"index":0,"delta":{"reasoning_content":"and so on, and "},"finish_reason":null}]}\n\n'
@@ -48,31 +69,41 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
+def answer(head: bytes) -> bytes:
+    """The body of an answer that is no stream."""
+    if said := SAY.search(head):
+        return SAID.replace(b"mended.", b"mended. %s" % said[1])
+    if called := CALL_ID.search(head):
+        return CALLED.replace(b"ID", called[1])
+    return SAID
+
+
 class Provider(asyncio.Protocol):
     """One connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
-        self.buffer = b""
+        self.buffer = bytearray()
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
         while True:
-            head, mark, rest = self.buffer.partition(b"\r\n\r\n")
-            if not mark:
+            end = self.buffer.find(b"\r\n\r\n")
+            if end < 0:
                 return
+            head = bytes(self.buffer[:end])
             length = LENGTH.search(head)
             size = int(length[1]) if length else 0
-            if len(rest) < size:
+            if len(self.buffer) < end + 4 + size:
                 return
-            body, self.buffer = rest[:size], rest[size:]
+            body = bytes(self.buffer[end + 4 : end + 4 + size])
+            del self.buffer[: end + 4 + size]
             if b'"stream":true' in body or b'"stream": true' in body:
                 pace = PACE.search(head)
                 count, seconds = (int(pace[1]), float(pace[2])) if pace else (100, 0.0)
                 asyncio.ensure_future(self.stream(count, seconds))
             else:
-                said = SAY.search(head)
-                body = ANSWER.replace(b"mended.", b"mended. %s" % said[1]) if said else ANSWER
+                body = answer(head)
                 self.transport.write(HEAD % len(body) + body)  # type: ignore[attr-defined]
 
     async def stream(self, count: int, seconds: float) -> None:
