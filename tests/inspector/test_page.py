@@ -802,17 +802,57 @@ def test_the_theme_is_chosen_and_kept(tab):
     assert page.evaluate(dark) == "dark"
 
 
-def test_on_a_phone_the_focus_goes_along(browser, stage):
-    stage.record("phone", turn("ph1", "Think small", "Done.", at=time.time()))  # first in the list
-    tab = Tab(browser, stage.url, size=NARROW)
-    page = tab.open("#/sessions")
-    page.get_by_role("link", name=re.compile("Think small")).first.press("Enter")
-    settled(page, "Done.")
-    page.locator(".session-scroll:focus").wait_for()
-    page.get_by_role("link", name="Back to the list").press("Enter")
-    page.locator(".session-row:focus").wait_for()
-    assert "Think small" in page.evaluate("document.activeElement.textContent")
-    tab.close()
+def test_on_a_phone_the_focus_goes_along(browser):
+    with staged() as stage:
+        now = time.time()
+        for n in range(40):
+            stage.record(f"s{n}", turn(f"t{n}", f"Question {n}", f"Answer {n}.", at=now - n))
+        tab = Tab(browser, stage.url, size=NARROW)
+        page = tab.open("#/sessions")
+        page.locator(".connection[data-state=live]").wait_for()
+        page.locator(".session-row").first.wait_for()
+        for n in (3, 30):  # at the top, and far below what is drawn there
+            while not page.locator(".session-row", has_text=f"Question {n}").count():
+                page.evaluate(SCROLL, ".list-scroll")
+            page.get_by_role("link", name=re.compile(rf"Question {n}\b")).press("Enter")
+            settled(page, f"Answer {n}.")
+            page.locator(".session-scroll:focus").wait_for()
+            page.evaluate(FRAMES)  # the list is measured when it is hidden
+            talk = stage.talk(f"Something new {n}")  # the list changes meanwhile
+            page.locator(".session-row", has_text=f"Something new {n}").wait_for(state="attached")
+            page.get_by_role("link", name="Back to the list").press("Enter")
+            row = page.locator(".session-row:focus", has_text=f"Question {n}")
+            row.wait_for()
+            page.evaluate(FRAMES)  # and again when it is shown
+            assert row.count() == 1
+            assert page.evaluate(IN_SIGHT)
+            talk.stop()
+        tab.close()
+
+
+def test_the_focus_stays_on_a_row_that_moves(tab, stage):
+    talks = [stage.talk(text) for text in ("I come back", "I am above")]
+    for talk in talks:
+        talk.say("Yes.")
+        talk.stop()
+        stage.written(talk.session)
+    page = tab.open()
+    page.locator(".connection[data-state=live]").wait_for()
+    row = page.get_by_role("link", name=re.compile("completed.*I come back"))
+    row.focus()
+    again = stage.talk("I come back", "Yes.", "Really?", session=talks[0].session)
+    page.locator("li[aria-posinset='1']", has_text="I come back").wait_for()
+    assert "I come back" in page.locator(":focus").text_content()
+    again.stop()
+
+
+FRAMES = """async () => {
+  for (let n = 0; n < 4; n += 1) await new Promise(requestAnimationFrame);
+}"""
+IN_SIGHT = """() => {
+  const [row, list] = [document.activeElement, document.querySelector(".list-scroll")].map((one) => one.getBoundingClientRect());
+  return row.top >= list.top - 1 && row.bottom <= list.bottom + 1;
+}"""
 
 
 def test_nothing_is_written_as_markup():

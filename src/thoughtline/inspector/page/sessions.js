@@ -249,8 +249,10 @@ class SessionList {
     this.virtualList.reveal(index)?.firstChild.focus();
   }
 
+  /** Puts the focus on the session that is open, wherever it stands by now. */
   focus() {
-    this.virtualList.node(this.#selected)?.firstChild.focus();
+    const row = this.virtualList.reveal(this.virtualList.indexOf(this.#selected));
+    (row?.firstChild ?? this.scroller).focus({ preventScroll: true });
   }
 }
 

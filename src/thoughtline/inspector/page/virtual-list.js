@@ -80,8 +80,10 @@ export class VirtualList {
     const last = Math.min(this.#items.length, this.#indexAt(top + height + this.overscan) + 1);
     const wanted = new Set(this.#items.slice(first, last).map(this.key));
     for (const [key, node] of this.#nodes) if (!wanted.has(key)) this.#drop(key, node);
+    const focused = this.list.contains(document.activeElement) && document.activeElement;
     let before = null;
     for (let index = first; index < last; index += 1) before = this.#show(index, before);
+    if (focused && focused !== document.activeElement) focused.focus({ preventScroll: true }); // it was moved
     this.list.style.paddingTop = `${this.#offsets[first] ?? 0}px`;
     this.list.style.paddingBottom = `${this.#offsets.at(-1) - (this.#offsets[last] ?? 0)}px`;
     this.onrange?.(first, last);
@@ -165,6 +167,7 @@ export class VirtualList {
   }
 
   #measure(entries) {
+    if (!this.scroller.clientHeight) return; // it is hidden, and so is how high things are
     const { top } = this.#viewport();
     let shift = 0;
     let changed = false;
