@@ -18,6 +18,9 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
     os.environ.pop(name, None)
     os.environ.pop(name.upper(), None)
 
+# Simulated models follow the script for tests, in every process: six awkward turns, at once.
+os.environ["THOUGHTLINE_INTERNAL_STRICT_SIMULATORS"] = "1"
+
 # No deadline: a slow machine is not a bug. By default the examples are the same in every run, so
 # that a change is judged by what it changes; `HYPOTHESIS_PROFILE=thorough` looks somewhere new, and
 # longer, and a failure is printed with the example that reproduces it.

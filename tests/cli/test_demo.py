@@ -34,3 +34,20 @@ def test_it_is_shown_to_people():
 )
 def test_what_cannot_be(arguments, says):
     assert says in run("demo", *arguments, fails=True).output
+
+
+def test_it_leaves_conversations_and_the_link_to_them_comes_last(tmp_path):
+    store = f"sqlite:///{tmp_path}/demo.db"
+    *_, last = run("demo", "--exchanges", "2", "--store", store).stdout.splitlines()
+    session = last.partition("/inspect#/sessions/")[2]
+    listed = run("sessions", "--store", store).stdout.splitlines()
+    assert len(listed) == 4
+    assert session in run("show", session, "--store", store).stdout
+
+
+def test_a_store_that_keeps_nothing_gets_no_conversations(tmp_path, monkeypatch):
+    monkeypatch.setenv("THOUGHTLINE_STORE__RECORD", "off")
+    store = tmp_path / "demo.db"
+    shown = run("demo", "--exchanges", "2", "--store", f"sqlite:///{store}").stdout
+    assert "`store.record` is 'off'" in shown
+    assert not store.exists()

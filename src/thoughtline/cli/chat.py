@@ -119,7 +119,7 @@ def _log(
 
     from thoughtline.cli import simulated
 
-    wire = simulated.wire_to(provider)
+    wire = simulated.wire_to(provider, simulated.assistants())
     with asyncio.Runner() as runner:
         log = open_session_log(store_url, config, creates=True, wire=wire)
         try:

@@ -1,7 +1,8 @@
 """`thoughtline demo`: a client that drops thoughts, with and without Thoughtline.
 
 The same tool-using conversation is held twice with each simulated provider: first directly, until
-the provider refuses it or shows what it lost, then with every thought put back from the log.
+the provider refuses it or shows what it lost, then with every thought put back from the log. At the
+end there are conversations to look at (`cli.tour`), in the store of the gateway.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from thoughtline.cli.store_options import store_options
+
 if TYPE_CHECKING:
     from thoughtline.cli.conversation import SimulatedConversation
-    from thoughtline.log.parts import Part, Thought
-    from thoughtline.log.turns import Turn
-    from thoughtline.stores.memory import MemoryStore
 
 SHOWN = {
     "deepseek": "deepseek-v4-pro",
@@ -30,11 +30,22 @@ SHOWN = {
 @click.option("--provider", "names", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--exchanges", default=8, show_default=True, help="How long to talk.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
-def demo(*, names: tuple[str, ...], exchanges: int, as_json: bool) -> None:
+@store_options
+def demo(
+    *,
+    names: tuple[str, ...],
+    exchanges: int,
+    as_json: bool,
+    store_url: str | None,
+    config: str | None,
+) -> None:
     """Show what gets lost without Thoughtline, and kept with it.
 
     A client that throws thoughts away (as most do) talks to strict simulated providers: first
     directly, then with Thoughtline between. Nothing leaves this machine and no key is needed.
+
+    Without --provider and --json it leaves four conversations in the gateway's store, and says how
+    to look at them. Those of the last time are replaced.
 
     \b
         thoughtline demo
@@ -52,9 +63,11 @@ def demo(*, names: tuple[str, ...], exchanges: int, as_json: bool) -> None:
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--provider") from error
     if as_json:
-        click.echo(json.dumps([{k: v for k, v in p.items() if k != "turns"} for p in played]))
+        click.echo(json.dumps(played))
         return
     _show(played)
+    if not names:
+        _leave_tour(store_url, config)
 
 
 async def play(name: str, exchanges: int) -> dict[str, Any]:
@@ -65,14 +78,12 @@ async def play(name: str, exchanges: int) -> dict[str, Any]:
 
     model = SHOWN.get(name) or simulator(name).models()[0]
     direct = SimulatedConversation(simulator(name), model=model)
-    store = MemoryStore()
-    kept = SimulatedConversation(simulator(name), model=model, store=store)
+    kept = SimulatedConversation(simulator(name), model=model, store=MemoryStore())
     return {
         "provider": name,
         "model": model,
         "direct": await _outcome(direct, exchanges),
         "kept": await _outcome(kept, exchanges),
-        "turns": await _folded(kept, store),
     }
 
 
@@ -93,7 +104,6 @@ async def play_translated(exchanges: int) -> dict[str, Any]:
         "speaks": speaks,
         "direct": await _outcome(direct, exchanges),
         "kept": await _outcome(kept, exchanges),
-        "turns": await _folded(kept, store),
     }
 
 
@@ -133,20 +143,11 @@ def _message(body: bytes) -> str:
         return body.decode("utf-8", "replace")
 
 
-async def _folded(conversation: SimulatedConversation, store: MemoryStore) -> list[Turn]:
-    """The turns of the session, folded from its log."""
-    from thoughtline.log.sessions import Session
-
-    session = conversation.exchanges[-1].recording.session
-    return Session(session).extend(await store.read(session)).turns
-
-
 # -- for people ----------------------------------------------------------------------------------
 
 
 def _show(played: list[dict[str, Any]]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False)
     console.print("\n[bold]A client that throws thoughts away[/bold], and strict providers\n")
@@ -156,15 +157,33 @@ def _show(played: list[dict[str, Any]]) -> None:
         console.print(f"[bold]{one['provider']}[/bold]{spoken} [dim]{one['model']}[/dim]")
         console.print(f"  directly              {_verdict(direct)}")
         console.print(f"  through Thoughtline   {_verdict(kept)}\n")
-    console.print("[bold]The log of the last one[/bold], folded\n")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("in", "thought", "out"):
-        table.add_column(title, overflow="ellipsis", no_wrap=True, max_width=44)
-    for turn in played[-1]["turns"]:
-        thoughts = "; ".join(_thought(t) for t in turn.thoughts)
-        table.add_row(_words(turn.input), thoughts, _words(turn.output))
-    console.print(table)
-    console.print("\n[dim]Next: thoughtline sim (test your own client), thoughtline --help[/dim]\n")
+
+
+def _leave_tour(store_url: str | None, config: str | None) -> None:
+    """Leave conversations in the store, and say how to look at them; the link comes last."""
+    import asyncio
+    import os
+    from pathlib import Path
+
+    from thoughtline.cli.launch_gateway import address
+    from thoughtline.cli.tour import tour
+    from thoughtline.errors import ThoughtlineError
+    from thoughtline.gateway.settings import load, mask
+
+    settings = load({"store_url": store_url, "config": config}, os.environ, Path.cwd())
+    if settings.store.record != "sessions":
+        click.echo(f"Nothing is left to look at: `store.record` is {settings.store.record!r}.")
+        return
+    try:
+        visited = asyncio.run(tour(settings))
+    except ThoughtlineError as error:
+        raise click.ClickException(f"there is nothing to look at afterwards: {error}") from error
+    click.echo(f"{click.style('Left to look at', bold=True)}, in {mask(settings.store.url)}\n")
+    for one in visited:
+        click.echo(f"  {one.shows}\n    thoughtline show {one.session}")
+    url = address(settings.server.host, settings.server.port)
+    click.echo("\nOpen them in the inspector (`thoughtline serve` runs it):")
+    click.echo(f"{url}/inspect#/sessions/{visited[0].session}")
 
 
 def _verdict(outcome: dict[str, Any]) -> str:
@@ -182,24 +201,3 @@ def _verdict(outcome: dict[str, Any]) -> str:
         f"[green]200[/green], {outcome['exchanges']} exchanges, "
         f"{audit.get('exact', 0)} thoughts back, byte for byte"
     )
-
-
-def _thought(thought: Thought) -> str:
-    if thought.text:
-        return " ".join(thought.text.split())
-    return f"sealed, {len(thought.raw)} bytes"
-
-
-def _words(parts: tuple[Part, ...]) -> str:
-    from thoughtline.log.parts import Call, Result, Text
-
-    texts = []
-    for part in parts:
-        match part:
-            case Text():
-                texts.append(" ".join(part.text.split()))
-            case Call():
-                texts.append(f"{part.name}({part.arguments})")
-            case Result():
-                texts.append(f"→ {part.content.strip()}")
-    return " ".join(texts)

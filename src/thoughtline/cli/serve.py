@@ -83,8 +83,7 @@ def application() -> Gateway:
 
     flags: Mapping[str, Any] = json.loads(os.environ.get(FLAGS, "{}"))
     folder = os.environ.get(SOCKET_FOLDER)
-    env = {name: value for name, value in os.environ.items() if name not in (FLAGS, SOCKET_FOLDER)}
-    settings = load(flags, env, Path.cwd())
+    settings = load(flags, os.environ, Path.cwd())
     _end_with_supervisor()
     gateway = with_simulators(settings, socket_folder=Path(folder) if folder else None)
     gc.collect()
@@ -102,7 +101,7 @@ def with_simulators(settings: Settings, *, socket_folder: Path | None = None) ->
     from thoughtline.gateway.build import build
     from thoughtline.inspector import inspector
 
-    wire = simulated.SimWire()
+    wire = simulated.assistants()
     return build(
         settings,
         simulated=lambda model: simulated.upstream(model, settings.replay.overrides, wire),
@@ -255,8 +254,8 @@ def _announce(settings: Settings, port: int, *, trouble: str = "", as_json: bool
   Offline: any model named sim/… (sim/deepseek, sim/claude, sim/openai, sim/gemini)
   Keys of its own: {", ".join(ready) or keyless}
   Sessions: {mask(settings.store.url)}
-  Look at them: {url}/inspect
   Ctrl-C stops it; open streams finish first.
+  Look at what happens: {url}/inspect
 """)
     if trouble:
         warning = "The store does not answer. Requests go through; what is new is held in memory"

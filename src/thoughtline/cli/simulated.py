@@ -4,9 +4,17 @@ A model `sim/NAME` or `sim/NAME/MODEL` goes to the simulator of that name, in th
 simulator is asked for the model without the prefix, and a path that it does not speak is answered
 with the one that it does. Only upstreams made here have the wire of this module: a request to a
 real provider does not pass through it.
+
+The models of `assistants` answer like an assistant, and take their time to think; those of a plain
+`SimWire` follow the script for tests, at once.
 """
 
-from collections.abc import AsyncIterator
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -18,12 +26,18 @@ from thoughtline.engine.routes import parse
 from thoughtline.errors import Unreadable, WireError
 from thoughtline.providers.catalogue import SCHEME
 from thoughtline.providers.overrides import Override
-from thoughtline.testing import PROVIDERS, Reply, Request, Simulator, simulator
+from thoughtline.testing import PROVIDERS, Reply, Request, Script, Simulator, simulator
+from thoughtline.testing.sims.assistant import assistant_script
 from thoughtline.testing.sims.base import json_reply
+from thoughtline.testing.sims.thinking_time import pauses
 from thoughtline.wires.base import Headers, Inbound, Outbound, Wire
 from thoughtline.wires.http import HttpWire
 
 PREFIX = "sim/"
+STRICT = "THOUGHTLINE_INTERNAL_STRICT_SIMULATORS"
+"""The variable that has all models follow the script for tests, whoever runs them."""
+
+Pause = Callable[[float], Awaitable[None]]
 POLICIES = {
     "deepseek-v3.2": "deepseek",
     "deepseek-anthropic": "deepseek",
@@ -84,9 +98,18 @@ def provider(
     )
 
 
-def wire_to(provider: Provider) -> Wire:
+def wire_to(provider: Provider, simulators: Wire | None = None) -> Wire:
     """The wire to a provider of the library: into this process if it is simulated, else HTTP."""
-    return SimWire() if provider.base_url.startswith(SCHEME) else HttpWire()
+    if not provider.base_url.startswith(SCHEME):
+        return HttpWire()
+    return simulators or SimWire()
+
+
+def assistants(pause: Pause = asyncio.sleep) -> SimWire:
+    """The wire to simulated models that answer like an assistant; `pause` lets time pass."""
+    if os.environ.get(STRICT):
+        return SimWire()
+    return SimWire(assistant_script, pause)
 
 
 def models() -> dict[str, str]:
@@ -97,23 +120,33 @@ def models() -> dict[str, str]:
 class _Answer:
     """A simulator's reply as a response whose chunks are read once."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: Reply, pause: Pause | None) -> None:
         self._chunks = list(reply.chunks)
+        self._pauses = pauses(reply.chunks) if pause else []
+        self._pause = pause
         self._ending = reply.ending
         self.status = reply.status
         self.headers: Headers = [(name.lower(), value) for name, value in reply.headers.items()]
 
     async def chunks(self) -> AsyncIterator[bytes]:
         while self._chunks:
+            if self._pause and self._pauses:
+                await self._pause(self._pauses.pop(0))
             yield self._chunks.pop(0)
         if self._ending != "whole":
             raise WireError("the upstream's answer broke off")
 
 
 class SimWire:
-    """The wire to simulated providers: `sim://NAME/…` is answered in this process."""
+    """The wire to simulated providers: `sim://NAME/…` is answered in this process.
 
-    def __init__(self) -> None:
+    Their models follow the script, by default the one for tests. With a `pause`, thoughts and
+    answers take the time that they would take.
+    """
+
+    def __init__(self, script: Script | None = None, pause: Pause | None = None) -> None:
+        self._script = script
+        self._pause = pause
         self._sims: dict[str, Simulator] = {}
 
     @asynccontextmanager
@@ -124,13 +157,21 @@ class SimWire:
         if not request.url.startswith(SCHEME):
             raise WireError(f"{url.scheme}://{name} is not a simulated provider")
         if name not in self._sims:
-            self._sims[name] = simulator(name)
+            self._sims[name] = self._simulator(name)
         sim = self._sims[name]
         headers = {key.lower(): value for key, value in request.headers}
         headers.setdefault("authorization", "Bearer anybody")  # no key is needed here
         headers.setdefault("anthropic-version", "2023-06-01")  # nor what only SDKs send
         asked = Request(request.method, url.path, headers, request.body, url.query)
-        yield _Answer(_other_dialect(sim, asked) or sim.answer(_without_prefix(sim, asked)))
+        reply = _other_dialect(sim, asked) or sim.answer(_without_prefix(sim, asked))
+        yield _Answer(reply, self._pause if reply.status == 200 else None)
+
+    def _simulator(self, name: str) -> Simulator:
+        if self._script is None:
+            return simulator(name)
+        # Ids are not those of the last run, whose conversations are in the log.
+        begun = int(time.time())
+        return simulator(name, script=self._script, serials=False, exchanges=begun)
 
     async def close(self) -> None:
         """There is nothing to close."""

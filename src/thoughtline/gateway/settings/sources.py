@@ -17,6 +17,8 @@ from thoughtline.gateway.settings.keys import ANY, TREE, Key, Path, Tree, dotted
 from thoughtline.gateway.settings.values import from_json, kind_of
 
 PREFIX = "THOUGHTLINE_"
+INTERNAL = "THOUGHTLINE_INTERNAL_"
+"""The prefix of variables that processes of ours hand to one another."""
 FILE = "thoughtline.toml"
 SHORT: Mapping[str, Path] = {
     "host": ("server", "host"),
@@ -181,7 +183,7 @@ def read_env(env: Mapping[str, str], known: Iterable[Path]) -> Layer:
     for variable in sorted(variables, key=lambda name: "__" in name):
         rest = variable.removeprefix(PREFIX).lower()
         value = env[variable]
-        if rest == "config" or _SERVICE.fullmatch(variable):
+        if rest == "config" or variable.startswith(INTERNAL) or _SERVICE.fullmatch(variable):
             continue
         if rest == "port" and _LINK.match(value):
             continue

@@ -111,6 +111,7 @@ class Simulator(ABC):
         account_header: str = "",
         escaped: bool = False,
         clock: Callable[[], float] = time.time,
+        exchanges: int = 0,
     ) -> None:
         self.provider = provider
         self.script: Script = script or default_script
@@ -132,7 +133,7 @@ class Simulator(ABC):
         """The exchange being answered: what a script may look at."""
         self._faults: deque[Fault] = deque()
         self._seen: dict[str, deque[bytes]] = {}
-        self._count = 0
+        self._count = exchanges  # before this one began: serials go on from there
         self._lock = threading.RLock()
 
     # What a dialect provides
