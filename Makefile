@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PACKAGE := $(VENV)/.package
 STAMP := $(VENV)/.installed
 JOBS ?= auto
 CLIENTS := $(VENV)/.clients
@@ -26,7 +27,8 @@ help: ## list the targets
 
 setup: $(STAMP) ## create .venv and install everything into it
 
-$(STAMP): pyproject.toml
+# What it takes to run, and nothing that only tests need.
+$(PACKAGE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Thoughtline needs Python 3.11 or newer, but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)" >&2; \
 	  echo "Name another one, for example: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
@@ -35,16 +37,26 @@ $(STAMP): pyproject.toml
 	if command -v uv >/dev/null 2>&1; then \
 	  printf '\033[1m==>\033[0m %s\n' "setting up $(VENV) with uv"; \
 	  test -x $(BIN)/python || uv venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV); \
-	  uv pip install --quiet --python $(BIN)/python --editable . --group dev; \
+	  uv pip install --quiet --python $(BIN)/python --editable .; \
 	else \
-	  printf '\033[1m==>\033[0m %s\n' "setting up $(VENV) with pip (this takes a minute)"; \
+	  printf '\033[1m==>\033[0m %s\n' "setting up $(VENV) with pip"; \
 	  $(PYTHON) -m venv $(VENV); \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'; \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .; \
 	fi
 	@touch $@
 
-run: $(STAMP) ## set up, play the demo, then run the gateway until Ctrl-C
+$(STAMP): $(PACKAGE) pyproject.toml
+	$(say) "installing what tests and checks need"
+	@set -e; \
+	if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python --group dev; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev; \
+	fi
+	@touch $@
+
+run: $(PACKAGE) ## set up, play the demo, then run the gateway until Ctrl-C
 	$(say) "thoughtline demo"
 	@$(BIN)/thoughtline demo
 	$(say) "thoughtline serve"
