@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= auto
 CLIENTS := $(VENV)/.clients
 BROWSER := $(VENV)/.browser tests/inspector/npm/node_modules/.installed
-LITELLM := .venv-litellm/.installed
+ALONE := .venv-litellm/.installed .venv-aider/.installed
 NPM := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/*/package.json examples/*/package.json))
 PYTEST_ARGS ?=
 
@@ -91,7 +91,7 @@ pictures: $(STAMP) $(VENV)/.browser ## take the documentation's pictures of the 
 	$(say) "docs/img"
 	@PYTHONPATH=tests $(BIN)/python -m inspector.pictures docs/img
 
-clients: $(CLIENTS) $(LITELLM) $(NPM) $(VENV)/.browser ## install all real clients, then let each of them talk in every way
+clients: $(CLIENTS) $(ALONE) $(NPM) $(VENV)/.browser ## install all real clients, then let each of them talk in every way
 	$(say) "pytest with every client"
 	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/agents/ui tests/examples $(PYTEST_ARGS)
 
@@ -116,16 +116,16 @@ $(VENV)/.browser: $(STAMP)
 	  echo "Install it (Debian: sudo apt-get install chromium fonts-dejavu-core) and run this again."; \
 	fi 2>/dev/null
 
-# It cannot live beside the others: it wants an older version of one of them.
-$(LITELLM): $(STAMP)
-	$(say) "installing LiteLLM into $(@D) (another minute)"
+# These cannot live beside the others: each wants older versions of some of them.
+$(ALONE): .venv-%/.installed: $(STAMP)
+	$(say) "installing $* into $(@D) (another minute)"
 	@set -e; if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(@D); \
-	  uv pip install --quiet --python $(@D)/bin/python --group litellm; \
+	  uv pip install --quiet --python $(@D)/bin/python --group $*; \
 	else \
 	  $(PYTHON) -m venv $(@D); \
 	  $(@D)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'; \
-	  $(@D)/bin/python -m pip install --quiet --disable-pip-version-check --group litellm; \
+	  $(@D)/bin/python -m pip install --quiet --disable-pip-version-check --group $*; \
 	fi
 	@touch $@
 
@@ -142,5 +142,5 @@ bench: $(STAMP) ## set up, then measure
 	@$(BIN)/python -m benchmarks
 
 clean: ## remove .venv, caches and builds
-	@rm -rf $(VENV) .venv-litellm tests/*/*/node_modules examples/*/node_modules examples/*/dist build dist htmlcov .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(dir $(ALONE)) tests/*/*/node_modules examples/*/node_modules examples/*/dist build dist htmlcov .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
