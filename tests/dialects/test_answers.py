@@ -172,6 +172,18 @@ def test_free_text_comes_unwrapped():
     assert told(pieces, tools=[tool]) == [("call", 'a\n"b')]
 
 
+def test_free_text_comes_while_the_model_writes_it():
+    tool = ToolSpec(name="patch", kind=ToolKind.CUSTOM)
+    blocks = AnswerBlocks(ToolNames([tool]), str)
+    pieces = ['{"input":"One', " and", ' two"}']
+    made = [blocks.feed([ToolCallDelta(0, piece, "patch", "c0")]) for piece in pieces]
+    assert [[e.text for e in one if isinstance(e, BlockDelta)] for one in made] == [
+        *(["One"], [" and"], [" two"])
+    ]
+    (end,) = blocks.end(complete=True)
+    assert end.block.text == "One and two"
+
+
 def test_calls_have_ids_that_are_unique_for_the_client():
     blocks = AnswerBlocks(ToolNames([]), lambda nth: f"id-{nth}")
     events = [ToolCallDelta(n, "{}", "ls", "ls:0") for n in range(3)]

@@ -1,11 +1,10 @@
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thoughtline.dialects.params import ToolSpec
-from thoughtline.dialects.tool_names import MAX_NAME, ToolNames, free_text
+from thoughtline.dialects.tool_names import MAX_NAME, ToolNames
 from thoughtline.log.parts import Call, ToolKind
 
 PATCH = ToolSpec(
@@ -27,20 +26,6 @@ def test_free_text_becomes_a_function_that_tells_of_the_grammar():
     there = names.to_provider(call)
     assert (there.kind, there.arguments) == (ToolKind.FUNCTION, '{"input":"*** \\"Begin\\"\\n"}')
     assert names.to_client(there) == call
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ('{"input": "a"}', "a"),
-        ('{"patch": "a"}', "a"),
-        ('"a"', "a"),
-        ("*** Begin Patch", "*** Begin Patch"),
-        ('{"other": 1}', '{"other": 1}'),
-    ],
-)
-def test_free_text_is_found_however_the_model_wrapped_it(arguments, text):
-    assert free_text(arguments) == text
 
 
 def test_namespaces_are_joined_and_split_again():

@@ -12,8 +12,9 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from thoughtline.dialects import splice
+from thoughtline.dialects.free_text import FreeTextStream, free_text
 from thoughtline.dialects.params import ToolSpec
-from thoughtline.dialects.tool_names import ToolNames, free_text
+from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
@@ -49,7 +50,7 @@ _MESSAGE_MEMBERS = frozenset(
 class Block:
     """One block of an answer: a thought, a text or a call of a tool."""
 
-    __slots__ = ("id", "index", "kind", "nth", "pieces", "tool")
+    __slots__ = ("free_text", "id", "index", "kind", "nth", "pieces", "tool")
 
     def __init__(self, kind: BlockKind, index: int, nth: int) -> None:
         self.kind = kind
@@ -57,12 +58,18 @@ class Block:
         self.nth = nth  # among the blocks of its kind
         self.id = ""  # of a call: unique for the client
         self.tool: ToolSpec | None = None  # of a call: as the client declared it
+        self.free_text: FreeTextStream | None = None  # of a call whose tool takes free text
         self.pieces: list[str] = []
 
     @property
     def text(self) -> str:
-        """What it holds so far: a text, a thought, or the arguments of a call."""
+        """What it holds so far: a text, a thought, or what a call gives its tool."""
         return "".join(self.pieces)
+
+    @property
+    def arguments(self) -> str:
+        """The arguments of a call so far, as the provider spells them."""
+        return self.text if self.free_text is None else self.free_text.arguments
 
 
 class BlockStart(Struct, frozen=True, gc=False):
@@ -221,7 +228,7 @@ class AnswerBlocks:
     def _close_call(self, made: list[BlockEvent], *, complete: bool = False) -> None:
         """End the open call if it is complete, and tell what waited for that."""
         call = self._open
-        if call is None or call.kind != "call" or not (complete or _is_object(call.text)):
+        if call is None or call.kind != "call" or not (complete or _is_object(call.arguments)):
             return
         self._close(made)
         held, self._held = self._held, []
@@ -268,13 +275,10 @@ class AnswerBlocks:
         self._grow_call("".join(call.pieces), made)
 
     def _grow_call(self, arguments: str, made: list[BlockEvent]) -> None:
-        """Free text is unwrapped when it is complete: a piece of a wrapping means nothing."""
         block = self._open
-        if block is None or not arguments:
-            return
-        if block.tool is not None and block.tool.kind is ToolKind.CUSTOM:
-            block.pieces.append(arguments)
-        else:
+        if block is not None and block.free_text is not None:
+            arguments = block.free_text.feed(arguments)
+        if arguments:
             self._grow(arguments, made)
 
     # -- the end ---------------------------------------------------------------------------------
@@ -317,6 +321,7 @@ class AnswerBlocks:
         if kind == "call":
             block.tool = self._names.declared(name)
             block.id = self._mint(position)
+            block.free_text = FreeTextStream() if block.tool.kind is ToolKind.CUSTOM else None
         self._counts[kind] += 1
         self._open, self._item, self._growing_text = block, "", None
         made.append(BlockStart(block))
@@ -331,16 +336,24 @@ class AnswerBlocks:
         self._growing_text = None
         if block is None:
             return
-        if block.tool is not None:
-            late = ""  # what could not be said before all of it was there
-            if block.tool.kind is ToolKind.CUSTOM:
-                late = free_text(block.text)
-            elif not block.text:
-                late = "{}"
-            if late:
-                block.pieces = [late]
-                made.append(BlockDelta(block, late))
+        late = _late_arguments(block)
+        if late:
+            block.pieces.append(late)
+            made.append(BlockDelta(block, late))
         made.append(BlockEnd(block))
+
+
+def _late_arguments(block: Block) -> str:
+    """What of a call could not be told before all of it was there."""
+    if block.tool is None:
+        return ""
+    if block.free_text is None:
+        return "" if block.text else "{}"
+    told, whole = block.text, free_text(block.arguments)
+    if whole.startswith(told):
+        return whole[len(told) :]
+    block.pieces = [whole]  # the end counts; what was told before was for display
+    return ""
 
 
 def shown_parts(parts: Iterable[Thought | Text | Call]) -> list[Thought | Text | Call]:

@@ -8,13 +8,12 @@ and used in both directions, so that they cannot disagree.
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
 from thoughtline.dialects import splice
+from thoughtline.dialects.free_text import free_text
 from thoughtline.dialects.params import ToolSpec
-from thoughtline.errors import Unreadable
 from thoughtline.log.parts import Call, ToolKind
 
 MAX_NAME = 64
@@ -29,8 +28,6 @@ _SEARCH = {
     },
     "required": ["query"],
 }
-_INPUTS = ("input", "patch", "content", "text")
-"""Members under which models have been seen to put the free text of a custom tool."""
 
 
 class ToolNames:
@@ -113,21 +110,6 @@ def client_call(call: Call, renamed: Mapping[str, tuple[str, str, str]]) -> Call
         arguments=free_text(call.arguments) if custom else call.arguments,
         kind=ToolKind(kind),
     )
-
-
-def free_text(arguments: str) -> str:
-    """The text that a model meant for a custom tool, however it wrapped it."""
-    try:
-        value: Any = splice.loads(arguments.encode())
-    except (Unreadable, UnicodeEncodeError):
-        return arguments
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        for name in _INPUTS:
-            if isinstance(found := value.get(name), str):
-                return found
-    return arguments
 
 
 def _flat_name(namespace: str, name: str) -> str:
