@@ -115,7 +115,7 @@ async def test_an_error_under_status_200_fails_the_answer():
     body = {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}
     gateway = gateway_of(Answer(body=json.dumps(body).encode()))
     answer = await gateway.post("/v1/messages", {"model": "m", "messages": []})
-    assert answer.status == 502
+    assert (answer.status, answer.json["error"]["type"]) == (402, "billing_error")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from support.gateway import Answer, ScriptedWire
-from support.scripted_upstream import ask, chat_stream, events, scripted_gateway
+from support.scripted_upstream import ask, chat_message, chat_stream, events, scripted_gateway
+from thoughtline.dialects.chat.reader import ChatReader
+from thoughtline.dialects.chat.response import ChatBodyReader
 from thoughtline.errors import WireError
 
 BODIES = {
@@ -102,14 +104,96 @@ def test_a_failure_after_the_first_byte_ends_the_stream_in_the_clients_way(clien
         assert last["type"] == "response.failed"
         done = [event["item"] for event in told if event["type"] == "response.output_item.done"]
         assert [item["type"] for item in done] == ["message"]  # the open call is not completed
-        assert [item["type"] for item in last["response"]["output"]][:1] == ["message"]
+        message, call = last["response"]["output"]
+        assert (message["type"], message["status"]) == ("message", "completed")
+        assert (call["type"], call["status"]) == ("function_call", "incomplete")
+        assert call["arguments"] == '{"a'
     elif client == "messages":
         kinds = [event["type"] for event in told]
-        assert kinds[-1] == "error"
+        assert kinds[-2:] == ["content_block_stop", "error"]
+        assert kinds.count("content_block_start") == kinds.count("content_block_stop") == 2
         assert "message_stop" not in kinds
     else:
         assert "it broke" in message_of(last)
         assert not any("functionCall" in json.dumps(event) for event in told)
+
+
+@pytest.mark.parametrize("client", ["responses", "messages"])
+def test_a_text_that_breaks_off_is_not_left_open(client):
+    begun = chat_stream({"content": "I "}, {"content": "am"})
+    begun.body = begun.body[: begun.body.rindex(b'data: {"id": "c1"')]
+    gateway = scripted_gateway(begun, wire=Breaking)
+    path, request, query = asked(client, stream=True)
+    told = events(ask(gateway, path, request, query=query))
+    if client == "messages":
+        assert [event["type"] for event in told][-2:] == ["content_block_stop", "error"]
+        return
+    (item,) = told[-1]["response"]["output"]
+    assert item["status"] == "incomplete"
+    assert item["content"][0]["text"] == "I am"
+
+
+UNKNOWN = {
+    "another member": {"code": 1305, "msg": "The model is busy."},
+    "inside": {"success": False, "error": {"code": 7, "error_msg": "The model is busy."}},
+    "a list": {"errors": [{"code": "x", "message": "The model is busy."}]},
+    "text": "The model is busy.",
+    "a page": "<html><body>The model is busy.</body></html>",
+    "only numbers": {"status": 7, "why": ["The model is busy."]},
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("shape", UNKNOWN)
+@pytest.mark.parametrize(
+    ("client", "speaks"),
+    [("responses", "chat"), ("messages", "responses"), ("gemini", "messages"), ("chat", "gemini")],
+)
+def test_an_error_in_no_known_shape_keeps_the_providers_words(client, speaks, shape, stream):
+    said = UNKNOWN[shape]
+    body = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+    gateway = scripted_gateway(Answer(200, body), speaks=speaks)
+    path, request, query = asked(client, stream=stream)
+    answer = ask(gateway, path, request, query=query)
+    assert b"The model is busy." in answer.body
+    last = events(answer)[-1] if stream else answer.json
+    assert answer.status == (200 if stream else 502)
+    assert (last.get("response") or last)["error"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("client", ["responses", "messages"])
+def test_a_full_window_under_status_200_is_known_as_one(client, stream):
+    said = {"error": {"message": "This model's maximum context length is 10 tokens."}}
+    gateway = scripted_gateway(Answer(200, json.dumps(said).encode()))
+    path, request, query = asked(client, stream=stream)
+    answer = ask(gateway, path, request, query=query)
+    assert answer.status == (200 if stream else 400)
+    last = events(answer)[-1] if stream else answer.json
+    error = (last.get("response") or last)["error"]
+    assert "maximum context length is 10" in error["message"]
+    if client == "messages":
+        assert "prompt is too long" in error["message"]
+    else:
+        assert error["code"] == "context_length_exceeded"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("broken", ["feed", "close"])
+def test_a_fault_of_the_reader_is_told_as_an_error(broken, stream, monkeypatch):
+    def fault(*args, **options):
+        raise ZeroDivisionError("a fault of ours")
+
+    answered = chat_stream({"content": "Hi"}) if stream else chat_message("Hi")
+    gateway = scripted_gateway(answered)
+    reader = ChatReader if stream else ChatBodyReader
+    monkeypatch.setattr(reader, broken, fault)
+    path, request, query = asked("messages", stream=stream)
+    answer = ask(gateway, path, request, query=query)
+    assert answer.status == (200 if stream else 502)
+    last = events(answer)[-1] if stream else answer.json
+    assert last["type"] == "error"
+    assert "could not be read" in last["error"]["message"]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -167,6 +167,11 @@ class AnswerBlocks:
         """Whether the answer calls a tool."""
         return self._counts["call"] > 0
 
+    @property
+    def begun(self) -> bool:
+        """Whether the answer says anything so far."""
+        return any(self._counts.values()) or bool(self._calls)
+
     def feed(self, events: Iterable[StreamEvent]) -> list[BlockEvent]:
         """The blocks of these events; deltas at once, everything else at the end."""
         made: list[BlockEvent] = []
@@ -194,8 +199,7 @@ class AnswerBlocks:
     def end(self, *, complete: bool) -> list[BlockEvent]:
         """What is left; of an answer that is not complete no call is made up or closed."""
         made: list[BlockEvent] = []
-        streamed = any(self._counts.values()) or bool(self._calls)
-        if not streamed:
+        if not self.begun:
             for part in shown_parts(self._parts):
                 self._part(part, made)
         else:

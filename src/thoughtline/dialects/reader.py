@@ -14,6 +14,7 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.limits import check_answer, check_answer_parts
 from thoughtline.dialects.surrogates import SurrogateJoiner, replace_surrogates
 from thoughtline.dialects.thoughts import make_thought
+from thoughtline.dialects.upstream_errors import error_words
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
     Outcome,
@@ -25,6 +26,9 @@ from thoughtline.log.events import (
 )
 from thoughtline.log.parts import Carrier, Origin, Part, Thought, Timing
 from thoughtline.log.usage import Usage
+
+NO_WORDS = "the provider reported an error"
+"""Why a turn failed whose provider does not say it."""
 
 
 def load_leniently(data: bytes) -> dict[str, Any] | None:
@@ -190,9 +194,8 @@ class BaseReader:
 
     def fail(self, error: Any) -> None:
         """Take in an error of the provider, of any type: the turn failed."""
-        message = error.get("message") if isinstance(error, dict) else error
-        known = isinstance(message, str) and message
-        self.reason = replace_surrogates(message) if known else "the provider reported an error"
+        words = replace_surrogates(error_words(error))
+        self.reason = words or NO_WORDS
         self.outcome = Outcome.FAILED
 
     def turn_end(self, reason: str = "") -> list[StreamEvent]:

@@ -7,7 +7,6 @@ from typing import Any
 from msgspec import Struct
 
 from thoughtline.dialects import splice
-from thoughtline.dialects.values import mapping, string
 from thoughtline.errors import Unreadable
 
 
@@ -59,7 +58,7 @@ _KINDS = {
 def upstream_error(status: int, body: bytes, *, retry_after: float | None = None) -> UpstreamError:
     """Understand an error's body, in any of the shapes that providers use."""
     text = body.decode("utf-8", "replace").strip()
-    message = _message(text) or text[:2000] or f"the provider answered {status}"
+    message = error_text(body) or f"the provider answered {status}"
     return UpstreamError(
         status=status,
         kind=error_kind(status, text),
@@ -77,19 +76,47 @@ def error_kind(status: int, text: str) -> ErrorKind:
     return _KINDS.get(status, ErrorKind.SERVER if status >= 500 else ErrorKind.INVALID)
 
 
-def _message(text: str) -> str:
-    try:
-        value: Any = splice.loads(text.removeprefix("data:").strip().encode())
-    except Unreadable:
-        return ""
-    if isinstance(value, list) and value:
-        value = value[0]
+def error_under_200(words: str) -> UpstreamError:
+    """Understand an error that came where an answer was expected: only its words say what it is."""
+    kind = error_kind(400, words)
+    if kind is ErrorKind.CONTEXT:
+        return UpstreamError(status=400, kind=kind, message=words)
+    if kind is ErrorKind.QUOTA:
+        return UpstreamError(status=402, kind=kind, message=words)
+    return UpstreamError(status=502, kind=ErrorKind.SERVER, message=words)
+
+
+_WORDS = (
+    *("error", "detail", "message", "msg", "param", "base_resp", "status_msg", "errors"),
+    *("error_msg", "error_message", "errorMessage", "error_description", "description", "reason"),
+)
+"""Members in which providers have been seen to say what is wrong, the likeliest first."""
+_MAX_DEPTH = 4
+_MAX_WORDS = 2000
+
+
+def error_words(value: Any, depth: int = 0) -> str:
+    """The provider's sentence in an error of any shape; empty: there is none."""
     if isinstance(value, str):
         return value
-    document = mapping(value)
-    error = document.get("error", document.get("detail"))
-    if isinstance(error, str):
-        return error
-    inner, base = mapping(error), mapping(document.get("base_resp"))
-    found = (inner.get("message"), inner.get("param"), base.get("status_msg"))
-    return next((one for one in map(string, (*found, document.get("message"))) if one), "")
+    if depth > _MAX_DEPTH:
+        return ""
+    if isinstance(value, list):
+        return error_words(value[0], depth + 1) if value else ""
+    if not isinstance(value, dict):
+        return ""
+    found = (error_words(value[name], depth + 1) for name in _WORDS if name in value)
+    return next((words for words in found if words), "")
+
+
+def error_text(body: bytes) -> str:
+    """What a body says is wrong: its sentence, or the beginning of the body as it is."""
+    text = body.decode("utf-8", "replace").strip()
+    return _message(text) or text[:_MAX_WORDS]
+
+
+def _message(text: str) -> str:
+    try:
+        return error_words(splice.loads(text.removeprefix("data:").strip().encode()))
+    except Unreadable:
+        return ""

@@ -453,7 +453,7 @@ class HttpCaller:
             await self.proxy.engine.writer.write(exchange.recording, str(error))
             relay.stop()
             if not self.status:
-                await self._say(GatewayError(502, str(error), "upstream_broke_off"), added)
+                await self._answer(*relay.refusal(self._speaker, str(error)), added)
             elif stream and relay.plain:
                 await self._break_off(str(error), relay)
             return str(error)
@@ -562,11 +562,18 @@ class HttpCaller:
         self._keep_failure(request, refusal.status, refusal.message, refusal.code)
 
     async def _say(self, refusal: GatewayError, added: Sequence[tuple[str, str]]) -> None:
-        self.status = refusal.status
-        speaker = DIALECTS.get(self.route.family, DEFAULT)
-        body = speaker.error(refusal.status, refusal.message, code=refusal.code)
+        body = self._speaker.error(refusal.status, refusal.message, code=refusal.code)
+        await self._answer(refusal.status, body, added)
+
+    @property
+    def _speaker(self) -> Dialect:
+        """In whose shape errors are told."""
+        return DIALECTS.get(self.route.family, DEFAULT)
+
+    async def _answer(self, status: int, body: bytes, added: Sequence[tuple[str, str]]) -> None:
+        self.status = status
         made = [(name.encode(), value.encode("latin-1")) for name, value in added]
-        await respond_json(self._send, refusal.status, body, made)
+        await respond_json(self._send, status, body, made)
 
     def _keep_failure(self, request: str, status: int, reason: str, code: str = "") -> None:
         """Write down that the request failed, and why."""

@@ -130,6 +130,10 @@ class Relay:
         """The event that ends a stream whose upstream broke off."""
         return client.error_event(502, reason, code="upstream_broke_off")
 
+    def refusal(self, client: Dialect, reason: str) -> tuple[int, bytes]:
+        """The answer instead, status and body, where nothing was forwarded before it broke off."""
+        return 502, client.error(502, reason, code="upstream_broke_off")
+
     async def _forward(self, chunk: bytes) -> None:
         self._busy = True
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})

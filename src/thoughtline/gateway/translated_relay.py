@@ -9,17 +9,20 @@ from collections.abc import AsyncIterator
 
 from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, BlockEvent, stop_reason
 from thoughtline.dialects.base import Dialect
-from thoughtline.dialects.upstream_errors import ErrorKind, UpstreamError
-from thoughtline.engine.recording import Recording
+from thoughtline.dialects.reader import NO_WORDS
+from thoughtline.dialects.upstream_errors import error_text, error_under_200
+from thoughtline.engine.recording import BROKE_OFF, Recording
 from thoughtline.engine.translation import Translation
 from thoughtline.engine.turn_ids import client_call_id
-from thoughtline.errors import Unreadable, WireError
+from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway.asgi import Send
 from thoughtline.gateway.relay import Commit, Relay
 from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
 from thoughtline.log.usage import Usage
 
 _SAID = (Outcome.COMPLETED, Outcome.CAPPED)
+_MAX_ERROR = 1 << 14
+"""Bytes of an answer in which its error is looked for."""
 
 
 class TranslatedRelay(Relay):
@@ -39,6 +42,7 @@ class TranslatedRelay(Relay):
         super().__init__(send, recording, dialect, commit, encoding, start=start)
         head = translation.head(recording.turn, created=recording.capture.started)
         self._writer = translation.client.answer_writer(head)
+        self._beginning = b""  # of the answer: an error may be in it
         self._blocks = AnswerBlocks(
             translation.names, lambda nth: client_call_id(recording.turn, nth)
         )
@@ -48,7 +52,7 @@ class TranslatedRelay(Relay):
         await self._say_more(self._writer.start())
         async for chunk in chunks:
             await self._say_more(self._tell(self._read(chunk)))
-        await self._say_more(self._tell(self._recording.close()))
+        await self._say_more(self._tell(self._close()))
         last = self._end()
         await self._commit_once()
         await self._send({"type": "http.response.body", "body": last, "more_body": False})
@@ -56,7 +60,7 @@ class TranslatedRelay(Relay):
     async def _whole(self, chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:
             self._tell(self._read(chunk))
-        self._tell(self._recording.close())
+        self._tell(self._close())
         body = self._end()
         await self._commit()
         await self._begin()
@@ -64,7 +68,27 @@ class TranslatedRelay(Relay):
 
     def _read(self, chunk: bytes) -> list[StreamEvent]:
         plain = self._decompressor.feed(chunk)
-        return self._recording.feed(plain) if plain else []
+        if not self._decompressor.readable:
+            raise WireError(f"the answer came compressed, and {self._decompressor.reason}")
+        if not plain:
+            return []
+        if len(self._beginning) < _MAX_ERROR:
+            self._beginning += plain[:_MAX_ERROR]
+        try:
+            return self._recording.feed(plain)
+        except Exception as error:
+            raise self._unread(error) from error
+
+    def _close(self) -> list[StreamEvent]:
+        try:
+            return self._recording.close()
+        except Exception as error:
+            raise self._unread(error) from error
+
+    def _unread(self, error: Exception) -> WireError:
+        """A fault of ours, as the client is told: nothing can follow what was not read."""
+        self._recording.give_up(fault(error))
+        return WireError(f"the answer could not be read: {fault(error)}")
 
     def _tell(self, events: list[StreamEvent]) -> bytes:
         return self._write(self._blocks.feed(events))
@@ -85,7 +109,8 @@ class TranslatedRelay(Relay):
         """The end, and what waited for it. Raises `WireError` for an answer that is none."""
         ended = self._recording.capture.ended or TurnEnded(outcome=Outcome.ABORTED)
         if ended.outcome not in _SAID:
-            raise WireError(ended.reason or "the upstream's answer broke off")
+            words = ended.reason if ended.reason != NO_WORDS else ""
+            raise WireError(words or self._words() or ended.reason or BROKE_OFF)
         complete = ended.outcome is Outcome.COMPLETED
         told = self._write(self._blocks.end(complete=complete))
         stop = stop_reason(ended, called=self._blocks.called)
@@ -94,10 +119,17 @@ class TranslatedRelay(Relay):
             AnswerEnd(stop=stop, stop_text=ended.stop_text, usage=usage)
         )
 
+    def _words(self) -> str:
+        """What an answer says that is none: an error in no known shape."""
+        return "" if self._blocks.begun else error_text(self._beginning)
+
     def broken_off(self, client: Dialect, reason: str) -> bytes:
         """The end of a stream that broke, in the client's dialect."""
-        error = UpstreamError(status=502, kind=ErrorKind.SERVER, message=reason)
-        return self._writer.fail_with(error)
+        return self._writer.fail_with(error_under_200(reason))
+
+    def refusal(self, client: Dialect, reason: str) -> tuple[int, bytes]:
+        error = error_under_200(reason)
+        return error.status, client.upstream_error(error)
 
     async def _say(self) -> None:
         if self.between and not self._committed:

@@ -1,9 +1,9 @@
 """Streams that `generateContent` clients accept, response by response."""
 
 import json
+import warnings
 
 import pytest
-from google.genai.types import GenerateContentResponse
 
 from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, AnswerHead
 from thoughtline.dialects.gemini.answer import GeminiAnswerWriter
@@ -19,6 +19,10 @@ from thoughtline.log.events import (
 )
 from thoughtline.log.parts import Timing
 from thoughtline.log.usage import Usage
+
+with warnings.catch_warnings():  # of its source, when it is compiled for the first time
+    warnings.simplefilter("ignore")
+    from google.genai.types import GenerateContentResponse
 
 HANDLE = "aGFuZGxl"
 EVENTS = [

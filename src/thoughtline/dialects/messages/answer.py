@@ -44,6 +44,7 @@ class MessagesAnswerWriter:
     def __init__(self, head: AnswerHead) -> None:
         self._head = head
         self._blocks: list[dict[str, Any]] = []
+        self._open: Block | None = None
         self._begun = False  # the open block is announced
 
     def start(self) -> bytes:
@@ -58,6 +59,7 @@ class MessagesAnswerWriter:
         block = event.block
         match event:
             case BlockStart():
+                self._open = block
                 # A thought with nothing to read is a block of another type: wait for its text.
                 self._begun = block.kind != "thought"
                 return self._announce(block) if self._begun else b""
@@ -81,6 +83,7 @@ class MessagesAnswerWriter:
         return self._event("content_block_delta", index=block.index, delta=delta)
 
     def _done(self, block: Block) -> bytes:
+        self._open = None
         made = b""
         whole: dict[str, Any]
         if block.kind == "thought":
@@ -106,7 +109,7 @@ class MessagesAnswerWriter:
         if not self._head.stream:
             blocks = self._blocks or [{"type": "text", "text": ""}]
             return splice.dumps(self._message(blocks, stop, text, _usage(end.usage)))
-        made = b"" if self._blocks else self._nothing()
+        made = self._cut() if self._blocks or self._open else self._nothing()
         delta = {"stop_reason": stop, "stop_sequence": text}
         made += self._event("message_delta", delta=delta, usage=_usage(end.usage))
         return made + self._event("message_stop")
@@ -119,7 +122,13 @@ class MessagesAnswerWriter:
         return start + self._event("content_block_stop", index=0)
 
     def fail_with(self, error: UpstreamError) -> bytes:
-        return b"event: error\ndata: " + error_body(error) + b"\n\n"
+        return self._cut() + b"event: error\ndata: " + error_body(error) + b"\n\n"
+
+    def _cut(self) -> bytes:
+        """The end of a block that was cut off, which no client may be left waiting for."""
+        block, self._open = self._open, None
+        cut = block is not None and self._begun
+        return self._event("content_block_stop", index=block.index) if block and cut else b""
 
     def keepalive(self) -> bytes:
         return self._event("ping")

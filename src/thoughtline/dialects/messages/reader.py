@@ -377,7 +377,7 @@ class MessagesReader(BaseReader):
         self._about(document)
         content = document.get("content")
         if not isinstance(content, list):
-            self.fail(document.get("error"))
+            self.fail(document)
             return
         check_answer_parts(len(content))
         for index, raw in enumerate(_raws(body, content)):

@@ -53,6 +53,7 @@ class ResponsesAnswerWriter:
         self._head = head
         self._sequence = 0
         self._items: list[dict[str, Any]] = []
+        self._open: Block | None = None
         self._part: dict[str, Any] = {}  # of the open item: what all of its events repeat
         self._growth: tuple[bytes, bytes, bytes] | None = None  # of the open item: its deltas
 
@@ -83,7 +84,7 @@ class ResponsesAnswerWriter:
     def finish(self, end: AnswerEnd) -> bytes:
         reason = _INCOMPLETE.get(end.stop, "")
         status = "incomplete" if reason else "completed"
-        response = self._response(status, self._items, end.usage)
+        response = self._response(status, self._items + self._cut(), end.usage)
         if reason:
             response["incomplete_details"] = {"reason": reason}
         if not self._head.stream:
@@ -95,12 +96,20 @@ class ResponsesAnswerWriter:
         if error.kind is ErrorKind.RATE_LIMIT and error.retry_after is not None:
             message = f"{message} Please try again in {error.retry_after:g}s."
         said = {"code": code, "message": message}
-        response = self._response("failed", self._items) | {"error": said}
+        response = self._response("failed", self._items + self._cut()) | {"error": said}
         return self._event("response.failed", response=response)
+
+    def _cut(self) -> list[dict[str, Any]]:
+        """The item that was cut off, as far as it came; a thought that is not whole is none."""
+        block = self._open
+        if block is None or block.kind == "thought" or _tool_kind(block) is ToolKind.SEARCH:
+            return []
+        return [self._item(block, "incomplete")]
 
     # -- one item --------------------------------------------------------------------------------
 
     def _added(self, block: Block) -> bytes:
+        self._open = block
         self._part = {"item_id": self._id(block), "output_index": block.index}
         self._growth = self._growth_of(block)
         item = self._item(block, "in_progress", empty=True)
@@ -146,6 +155,7 @@ class ResponsesAnswerWriter:
         return before, members, more + b"}\n\n"
 
     def _done(self, block: Block) -> bytes:
+        self._open = None
         item = self._item(block, "completed")
         self._items.append(item)
         made = b"".join(self._closing(block))

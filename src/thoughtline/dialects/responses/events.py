@@ -14,6 +14,7 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.limits import TooComplex, check_answer_parts
 from thoughtline.dialects.reader import Stopwatch, load_leniently
 from thoughtline.dialects.responses.items import item_type, string_member
+from thoughtline.dialects.upstream_errors import error_words
 from thoughtline.errors import Unreadable
 from thoughtline.log.usage import Usage
 
@@ -147,6 +148,4 @@ def error_message(response: dict[str, Any]) -> str:
     details, error = response.get("incomplete_details"), response.get("error")
     if isinstance(details, dict) and string_member(details, "reason"):
         return string_member(details, "reason")
-    if isinstance(error, dict):
-        return string_member(error, "message") or string_member(error, "code")
-    return error if isinstance(error, str) else ""
+    return error_words(error) or string_member(error if isinstance(error, dict) else {}, "code")
