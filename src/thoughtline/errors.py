@@ -19,6 +19,7 @@
   - StoreError
     - Unavailable      locked, full, read-only or gone: try again, nothing acknowledged is lost
     - Corrupt          the file is damaged: says which file and the way out
+    - SealError        what is sealed cannot be opened: says which key is missing, or what was moved
     - Conflict         somebody else wrote to the session first
 
 Few classes, each because a caller acts differently; the tree's root is never raised itself. A
@@ -113,6 +114,10 @@ class Unavailable(StoreError):
 
 class Corrupt(StoreError):
     """The store's file is damaged."""
+
+
+class SealError(StoreError):
+    """What is sealed cannot be opened with the keys that were given."""
 
 
 class Conflict(StoreError):

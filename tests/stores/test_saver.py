@@ -4,6 +4,8 @@ import pytest
 
 from stores.samples import notes, turn
 from thoughtline.stores.saver import Saver
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.ring import KeyRing, MasterKey
 
 
 @pytest.fixture
@@ -50,3 +52,16 @@ async def test_without_a_store_file_nothing_is_saved():
         await saver.save(notes("s"))
     assert await saver.adopt(len) == ([], 0)
     saver.close()
+
+
+async def test_a_file_whose_key_is_missing_stays_for_who_has_it(saver, tmp_path):
+    keychain = Keychain(KeyRing([MasterKey("one", b"1" * 32)]))
+    first = Saver(tmp_path / "store.db", keychain)
+    await first.save(notes("a"))
+    first.close()
+    assert await saver.adopt(lambda batch: batch.session) == ([], 0)
+    assert "the key one" in saver.unopened
+    again = Saver(tmp_path / "store.db", keychain)
+    found, _ = await again.adopt(lambda batch: batch.session)
+    assert [session for _, session in found] == ["a"]
+    again.close()

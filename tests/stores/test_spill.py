@@ -8,7 +8,10 @@ import pytest
 
 from stores.samples import notes, refusal, turn
 from support.fragile_store import A, B
+from thoughtline.errors import SealError
 from thoughtline.stores import spill
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.ring import KeyRing, MasterKey
 from thoughtline.stores.spill import SpillFile
 
 
@@ -118,3 +121,42 @@ def test_without_locks_nothing_is_saved(store, monkeypatch):
     with pytest.raises(OSError, match="no locks"):
         SpillFile.create(store)
     assert spill.adopt(store) == []
+
+
+ONE, TWO = MasterKey("one", b"1" * 32), MasterKey("two", b"2" * 32)
+
+
+def test_with_keys_no_word_and_no_look_up_key_is_in_the_file(store):
+    file = SpillFile.create(store, Keychain(KeyRing([ONE])))
+    lines = [file.append(batch) for batch in BATCHES]
+    assert [file.read(line) for line in lines] == BATCHES
+    assert [batch for _, batch in file.scan()] == BATCHES
+    text = file.path.read_bytes()
+    assert b"secret" not in text and b"reasoning" not in text and b"t1" not in text
+    assert file.replace(lines[0], BATCHES[1]) == lines[0]  # it fits, and is read as before
+    assert file.read(lines[0]) == BATCHES[1]
+    file.close()
+    assert spill.sealed_with(store) == {"one"}
+    assert spill.count_waiting(store) == 3
+
+
+@pytest.mark.parametrize("keychain", [None, Keychain(KeyRing([TWO]))], ids=["none", "another"])
+def test_a_sealed_line_says_which_key_it_wants(store, keychain):
+    file = SpillFile.create(store, Keychain(KeyRing([ONE])))
+    file.append(BATCHES[0])
+    file.close()
+    [left] = spill.adopt(store, keychain)
+    with pytest.raises(SealError, match="the key one"):
+        list(left.scan())
+    left.close()
+
+
+def test_lines_from_before_there_were_keys_are_read(store):
+    file = SpillFile.create(store)
+    file.append(BATCHES[0])
+    file.close()
+    [left] = spill.adopt(store, Keychain(KeyRing([ONE])))
+    left.append(BATCHES[1])
+    assert [batch for _, batch in left.scan()] == BATCHES[:2]
+    assert spill.sealed_with(store) == {"one"}
+    left.remove()

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -21,6 +22,9 @@ from thoughtline.stores.answer_cache import CacheKey, cache_keys, entry_size
 from thoughtline.stores.base import Batch
 from thoughtline.stores.recent_writes import Entries
 from thoughtline.stores.saver import SavedBatch, Saver
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 DRAFT_SIZE = 500
 """Bytes that a draft costs beside its data."""
@@ -76,12 +80,18 @@ class Backlog:
     """Waiting batches, and the task that writes them."""
 
     def __init__(
-        self, events: BacklogEvents, *, limit: int, retry: float, spill: Path | None = None
+        self,
+        events: BacklogEvents,
+        *,
+        limit: int,
+        retry: float,
+        spill: Path | None = None,
+        keychain: "Keychain | None" = None,
     ) -> None:
         self._events = events
         self._limit = limit
         self._retry = retry
-        self._saver = Saver(spill)
+        self._saver = Saver(spill, keychain)
         self._items: dict[int, _Waiting] = {}  # by number, in order
         self._to_save: deque[_Waiting] = deque()
         self._loaded: deque[_Waiting] = deque()  # those in memory, and some that were
@@ -190,6 +200,8 @@ class Backlog:
             except OSError as error:
                 self._events.lost(UNKNOWN, f"a spill file cannot be opened: {error}")
                 return
+            if self._saver.unopened:
+                self._events.lost(UNKNOWN, f"its spill file stays: {self._saver.unopened}")
             for saved, item in found:
                 item.saved, item.adopted = saved, True
                 self._index(item)

@@ -16,7 +16,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,6 +37,9 @@ from thoughtline.stores.base import (
 from thoughtline.stores.forwarding import ForwardingStore
 from thoughtline.stores.recent_writes import Entries, RecentWrites, merge_entries
 from thoughtline.stores.saver import SavedBatch
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 MAX_RECENT = 2_000
 """Committed turns of this process that are kept for when the store does not answer."""
@@ -84,6 +87,7 @@ class CachedStore(ForwardingStore):
         size: int = 256 << 20,
         backlog: int | None = None,
         spill: Path | None = None,
+        keychain: "Keychain | None" = None,
         retry: float = 1.0,
         record: Callable[[Batch], Batch] | None = None,
         observer: WriteObserver | None = None,
@@ -95,8 +99,8 @@ class CachedStore(ForwardingStore):
         """Put a cache of `entries` turns and `size` bytes in front of a store.
 
         `backlog` is how many of these bytes may wait for the store, by default a quarter; `spill`
-        is the store's file, beside which what waits is saved. `retention` is after how many seconds
-        without use a session is not found any more (0: never).
+        is the store's file, beside which what waits is saved, sealed by `keychain` if there is one.
+        `retention` is after how many seconds without use a session is not found (0: never).
         """
         super().__init__(store)
         self.retention = retention
@@ -124,6 +128,7 @@ class CachedStore(ForwardingStore):
             limit=limit,
             retry=retry,
             spill=spill,
+            keychain=keychain,
         )
         self._save_after = save_after if spill else 0.0
 

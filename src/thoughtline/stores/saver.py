@@ -4,10 +4,14 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from thoughtline.errors import SealError
 from thoughtline.stores.base import Batch
 from thoughtline.stores.spill import Line, SpillFile, adopt
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 T = TypeVar("T")
 
@@ -25,8 +29,10 @@ class Saver:
     A file is deleted when all of its batches are released.
     """
 
-    def __init__(self, store: Path | None) -> None:
+    def __init__(self, store: Path | None, keychain: "Keychain | None" = None) -> None:
         self.store = store.absolute() if store else None  # None: nothing can be saved
+        self._keychain = keychain
+        self.unopened = ""  # why a file that was left is not adopted
         self._own: SpillFile | None = None
         self._held: dict[SpillFile, int] = {}  # file → batches in it that are not released
         self._thread: ThreadPoolExecutor | None = None
@@ -46,7 +52,7 @@ class Saver:
         if self.store is None:
             raise OSError("there is no file to keep them in")
         if self._own is None:
-            self._own = SpillFile.create(self.store)
+            self._own = SpillFile.create(self.store, self._keychain)
         return SavedBatch(self._own, self._own.append(batch))
 
     async def load(self, saved: SavedBatch) -> Batch:
@@ -72,8 +78,13 @@ class Saver:
 
     def _adopt(self, describe: Callable[[Batch], T]) -> tuple[list[tuple[SavedBatch, T]], int]:
         adopted, damaged = [], 0
-        for file in adopt(self.store) if self.store else ():
-            found = [(SavedBatch(file, line), describe(batch)) for line, batch in file.scan()]
+        for file in adopt(self.store, self._keychain) if self.store else ():
+            try:
+                found = [(SavedBatch(file, line), describe(batch)) for line, batch in file.scan()]
+            except SealError as error:  # it stays, for a process that has the key
+                self.unopened = str(error)
+                file.close()
+                continue
             damaged += file.damaged
             if found:
                 self._held[file] = len(found)

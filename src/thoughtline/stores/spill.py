@@ -2,21 +2,27 @@
 
 A file has one batch per line, after a checksum, and is only appended to. Its owner holds a lock on
 it; when the process has died, the next one that opens the store adopts the file. A line that was
-cut or damaged is skipped and counted. The file is for its owner alone, since thoughts are private.
+cut or damaged is skipped and counted. The file is for its owner alone, since thoughts are private;
+a process that has keys seals each line, with a master key, whose id stands before it.
 A line survives the death of the process, not a power cut: it is not flushed to the disk.
 """
 
+import base64
 import os
 import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from thoughtline.errors import SealError
 from thoughtline.stores.base import Batch
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 try:
     import fcntl
@@ -26,6 +32,7 @@ except ImportError:  # pragma: no cover (Windows: what waits is in memory only)
 _decoder = msgspec.json.Decoder(Batch)
 _CHECKSUM = 9  # characters, with the space after it
 _BLANK = b"-"  # begins a line whose batch was erased
+_SEALED = b"@"  # begins, after the checksum, a batch that is sealed
 
 
 class Line(NamedTuple):
@@ -38,27 +45,28 @@ class Line(NamedTuple):
 class SpillFile:
     """A file of batches, locked by this process."""
 
-    def __init__(self, path: Path, fd: int) -> None:
+    def __init__(self, path: Path, fd: int, keychain: "Keychain | None" = None) -> None:
         self.path = path
+        self._keychain = keychain
         self.damaged = 0  # lines that cannot be read
         self._fd = fd
         self._end = os.fstat(fd).st_size
 
     @classmethod
-    def create(cls, store: Path) -> "SpillFile":
+    def create(cls, store: Path, keychain: "Keychain | None" = None) -> "SpillFile":
         """Create a file beside a store."""
         if fcntl is None:
             raise OSError("this system has no locks for a file to keep them in")
         while True:
             path = store.with_name(f"{store.name}-spill-{time.time_ns():020}")
             try:
-                return cls(path, _open_new(path))
+                return cls(path, _open_new(path), keychain)
             except FileExistsError:
                 continue
 
     def append(self, batch: Batch) -> Line:
         """Write a batch at the end; raises `OSError` and leaves no half of it."""
-        line = _encode(batch)
+        line = _encode(batch, self._keychain)
         try:
             _write(self._fd, line, self._end)
         except OSError:
@@ -71,10 +79,10 @@ class SpillFile:
 
     def read(self, line: Line) -> Batch:
         """Return a batch; raises `ValueError` when its line is damaged."""
-        return _decode(os.pread(self._fd, line.length, line.offset))
+        return _decode(os.pread(self._fd, line.length, line.offset), self._keychain)
 
     def scan(self) -> Iterator[tuple[Line, Batch]]:
-        """Yield the batches that can be read, in order."""
+        """Yield the batches that can be read, in order; raises `SealError` if a key is missing."""
         offset = 0
         with os.fdopen(os.dup(self._fd), "rb") as file:
             file.seek(0)
@@ -84,7 +92,7 @@ class SpillFile:
                 if text.startswith(_BLANK):
                     continue
                 try:
-                    batch = _decode(text)
+                    batch = _decode(text, self._keychain)
                 except ValueError:
                     self.damaged += 1
                     continue
@@ -95,7 +103,7 @@ class SpillFile:
 
         It stays in its place if it fits there.
         """
-        text = _encode(batch, line.length) if batch is not None else b""
+        text = _encode(batch, self._keychain, line.length) if batch is not None else b""
         if batch is not None and len(text) > line.length:
             new = self.append(batch)
             self.replace(line, None)
@@ -114,7 +122,7 @@ class SpillFile:
         os.close(fd)
 
 
-def adopt(store: Path) -> list[SpillFile]:
+def adopt(store: Path, keychain: "Keychain | None" = None) -> list[SpillFile]:
     """Return the files that dead processes have left beside a store, the oldest first."""
     files: list[SpillFile] = []
     if fcntl is None:
@@ -122,7 +130,7 @@ def adopt(store: Path) -> list[SpillFile]:
     for path in sorted(store.parent.glob(f"{store.name}-spill-" + "[0-9]" * 20)):
         fd = os.open(path, os.O_RDWR)
         if _lock(fd) and os.fstat(fd).st_nlink:
-            files.append(SpillFile(path, fd))
+            files.append(SpillFile(path, fd, keychain))
         else:
             os.close(fd)
     return files
@@ -159,14 +167,39 @@ def _write(fd: int, data: bytes, offset: int) -> None:
         data, offset = data[written:], offset + written
 
 
-def _encode(batch: Batch, length: int = 0) -> bytes:
+def sealed_with(store: Path) -> set[str]:
+    """Return the ids of the keys that lines of files beside a store are sealed with."""
+    ids: set[str] = set()
+    for path in store.parent.glob(f"{store.name}-spill-" + "[0-9]" * 20):
+        with suppress(OSError), path.open("rb") as file:
+            lines = (line[_CHECKSUM:] for line in file if not line.startswith(_BLANK))
+            ids |= {_key_id(line) for line in lines if line.startswith(_SEALED)}
+    return ids
+
+
+def _encode(batch: Batch, keychain: "Keychain | None", length: int = 0) -> bytes:
     """Return the line of a batch, filled up to a length."""
-    text = msgspec.json.encode(batch).ljust(length - _CHECKSUM - 1)
+    text = msgspec.json.encode(batch)
+    if keychain is not None and keychain.seals:
+        id, sealed = keychain.seal_line(text)
+        text = b"%b%b %b" % (_SEALED, id.encode(), base64.b64encode(sealed))
+    text = text.ljust(length - _CHECKSUM - 1)
     return b"%08x %b\n" % (zlib.crc32(text), text)
 
 
-def _decode(line: bytes) -> Batch:
+def _decode(line: bytes, keychain: "Keychain | None") -> Batch:
     text = line[_CHECKSUM:-1]
     if line[-1:] != b"\n" or line[:_CHECKSUM] != b"%08x " % zlib.crc32(text):
         raise ValueError("a line of the file is cut or damaged")
+    if text.startswith(_SEALED):
+        id = _key_id(text)
+        if keychain is None:
+            raise SealError(
+                f"turns that wait beside the store are sealed with the key {id}; set `store.keys`"
+            )
+        text = keychain.open_line(id, base64.b64decode(text[len(id) + 2 :]))
     return _decoder.decode(text)
+
+
+def _key_id(text: bytes) -> str:
+    return text[len(_SEALED) :].partition(b" ")[0].decode()

@@ -1,0 +1,130 @@
+"""Seals the values of one tenant, opens them, and blinds its look-up keys.
+
+A sealed value is a format byte, two bytes with the version of the tenant's key, a nonce, the
+ciphertext and its tag: 31 bytes more than the plain one. It is bound to the tenant, the session,
+the batch and the column, so that it opens nowhere else. Each session has a key of its own, derived
+from the tenant's: random nonces never come near their limit.
+
+A look-up key is blinded by AES: four bytes from the block of its first four, twelve from the block
+of the whole. Keys that share their beginning still do, so an index keeps them on one page.
+"""
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from struct import iter_unpack
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from thoughtline.errors import SealError
+from thoughtline.log.keys import KEY_SIZE, SHARED_BYTES
+from thoughtline.stores.sealing.envelope import (
+    FORMAT,
+    HEAD,
+    NONCE,
+    OVERHEAD,
+    is_sealed,
+    key_version,
+)
+
+_SESSIONS = 4096  # whose ciphers are held ready
+
+_PAD = bytes(KEY_SIZE - SHARED_BYTES)
+_HEADS = f"{SHARED_BYTES}s{KEY_SIZE - SHARED_BYTES}x"
+_TAILS = f"{KEY_SIZE - SHARED_BYTES}s{SHARED_BYTES}x"
+
+
+class KeyGone(SealError):
+    """The key of a value was deleted, and with it what it says."""
+
+
+def key_gone(tenant: str) -> KeyGone:
+    """Return the error for a value whose key the store does not have."""
+    return KeyGone(
+        f"the key of a value of tenant {tenant!r} was deleted: the value cannot be read any more"
+    )
+
+
+class TenantCipher:
+    """The keys of one tenant, ready to be used; safe to share between threads."""
+
+    def __init__(self, tenant: str, lookup_key: bytes, keys: Mapping[int, bytes]) -> None:
+        self.tenant = tenant
+        self.version = max(keys)
+        self._keys = dict(keys)
+        self._lookup_key = blake2b(b"look-up keys", key=lookup_key, digest_size=32).digest()
+        self._words_key = blake2b(b"words", key=lookup_key, digest_size=32).digest()
+        self._head = FORMAT + self.version.to_bytes(2, "big")
+        self._bound = _sized(tenant)
+        self._sessions: dict[tuple[int, str], tuple[AESGCM, bytes]] = {}
+        self._threads = threading.local()
+
+    def seal(self, value: bytes, session: str, batch: str, column: str) -> bytes:
+        """Seal a value with the newest key, for this place only."""
+        cipher, bound = self._of_session(self.version, session)
+        nonce = os.urandom(NONCE)
+        bound = b"%b%b%b" % (bound, _sized(batch), column.encode())
+        return b"%b%b%b" % (self._head, nonce, cipher.encrypt(nonce, value, bound))
+
+    def open(self, value: bytes, session: str, batch: str, column: str) -> bytes:
+        """Open a value that was sealed for this place. Raises `SealError` for any other."""
+        if not is_sealed(value) or len(value) < OVERHEAD:
+            raise SealError(f"a value of session {session!r} is not one that was sealed")
+        cipher, bound = self._of_session(key_version(value), session)
+        bound = b"%b%b%b" % (bound, _sized(batch), column.encode())
+        start = HEAD + NONCE
+        try:
+            return cipher.decrypt(value[HEAD:start], value[start:], bound)
+        except InvalidTag:
+            raise SealError(
+                f"a value of session {session!r} ({column}, batch {batch!r}) was altered, "
+                "or put there from elsewhere: it does not open"
+            ) from None
+
+    def blind(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return the keys under which these look-up keys are filed."""
+        if not keys:
+            return []
+        block = self._block_cipher()
+        heads = block.update(b"".join([key[:SHARED_BYTES] + _PAD for key in keys]))
+        tails = block.update(b"".join(keys))
+        pairs = zip(iter_unpack(_HEADS, heads), iter_unpack(_TAILS, tails), strict=True)
+        return [head + tail for (head,), (tail,) in pairs]
+
+    def blind_word(self, word: str) -> bytes:
+        """Return what stands for a word (the id of a call) that is looked up as a whole."""
+        data = word.encode("utf-8", "surrogatepass")
+        return blake2b(data, key=self._words_key, digest_size=KEY_SIZE).digest()
+
+    def _of_session(self, version: int, session: str) -> tuple[AESGCM, bytes]:
+        place = (version, session)
+        found = self._sessions.get(place)
+        if found is None:
+            key = self._keys.get(version)
+            if key is None:
+                raise key_gone(self.tenant)
+            bound = b"%b%b" % (self._bound, _sized(session))
+            derived = blake2b(bound, key=key, digest_size=32).digest()
+            found = (AESGCM(derived), bound)
+            if len(self._sessions) >= _SESSIONS:
+                self._sessions.clear()
+            self._sessions[place] = found
+        return found
+
+    def _block_cipher(self) -> CipherContext:
+        """Return AES itself; a context is not for two threads at once."""
+        found: CipherContext | None = getattr(self._threads, "block", None)
+        if found is None:
+            # One block at a time of what is a hash already: equal keys have to stay equal.
+            mode = modes.ECB()  # noqa: S305
+            found = self._threads.block = Cipher(algorithms.AES(self._lookup_key), mode).encryptor()
+        return found
+
+
+def _sized(text: str) -> bytes:
+    """Return a text with its length, so that no two sequences of texts are the same bytes."""
+    data = text.encode("utf-8", "surrogatepass")
+    return b"%d:%b" % (len(data), data)

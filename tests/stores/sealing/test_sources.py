@@ -1,0 +1,74 @@
+"""Where a ring is read from: a file, a variable, a command; each failure says what to do."""
+
+import shlex
+import sys
+
+import pytest
+
+from thoughtline.errors import SealError
+from thoughtline.stores.sealing.ring import MasterKey, new_key
+from thoughtline.stores.sealing.sources import add_key, key_file, read_ring
+
+KEY = MasterKey("key-1", b"k" * 32)
+
+
+def test_a_file_is_made_for_its_user_alone_and_grows(tmp_path):
+    path = tmp_path / "ring.keys"
+    add_key(path, KEY)
+    assert path.stat().st_mode & 0o777 == 0o600
+    other = new_key([KEY.id])
+    add_key(path, other)
+    assert read_ring(f"file:{path}", {}).ids == (KEY.id, other.id)
+    assert [one.name for one in tmp_path.iterdir()] == ["ring.keys"]
+
+
+def test_a_file_that_others_may_read_is_closed(tmp_path):
+    path = tmp_path / "ring.keys"
+    add_key(path, KEY)
+    path.chmod(0o644)
+    read_ring(f"file:{path}", {})
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_variable_and_a_command_give_the_same_ring():
+    program = shlex.join([sys.executable, "-c", f"print({KEY.line()!r})"])
+    for source in ("env:RING", f"exec:{program}"):
+        assert read_ring(source, {"RING": KEY.line()}).newest.line() == KEY.line()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("file:/nowhere/ring.keys", "is not there"),
+        ("env:RING", "the variable RING, which is not set"),
+        ("env:BAD", "key 1 of the ring"),
+        ("exec:false", "ended with 1"),
+        ("exec:no-such-program-at-all", "cannot be run"),
+        ("exec:true", "has no key"),
+        ("exec:'", "cannot be run"),
+        ("ring.keys", "expected"),
+        ("file:", "expected"),
+        (KEY.line(), "expected"),
+    ],
+)
+def test_what_gives_no_ring_says_so_without_a_key(source, said):
+    with pytest.raises(SealError) as caught:
+        read_ring(source, {"BAD": "secret-stuff"})
+    assert said in str(caught.value)
+    assert KEY.line() not in str(caught.value) and "secret-stuff" not in str(caught.value)
+
+
+def test_a_command_that_hangs_is_given_up(monkeypatch):
+    monkeypatch.setattr("thoughtline.stores.sealing.sources.COMMAND_SECONDS", 0.05)
+    with pytest.raises(SealError, match="gave no answer"):
+        read_ring("exec:sleep 60", {})
+
+
+def test_the_file_of_a_source():
+    assert str(key_file("file:a.keys")) == "a.keys"
+    assert key_file("env:A") is None
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    with pytest.raises(SealError, match="cannot be written"):
+        add_key(tmp_path / "no" / "ring.keys", KEY)
