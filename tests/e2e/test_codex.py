@@ -57,6 +57,14 @@ def test_providers_of_other_dialects(way, codex, summary):
     converse(way, codex, (*options(way), *("-c", f"model_reasoning_summary={summary}")))
 
 
+@by_gateway
+@pytest.mark.parametrize("name", ["deepseek", "kimi-k3", "claude-bound"])
+def test_a_websocket_to_providers_of_other_dialects(way, codex):
+    before = by_socket(way)
+    converse(way, codex, options(way, sockets=True))
+    assert by_socket(way) - before == TURNS
+
+
 def by_socket(way):
     """How many requests have come to the gateway over a WebSocket."""
     lines = httpx2.get(f"{way.gateway}/metrics").text.splitlines()

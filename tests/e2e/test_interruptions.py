@@ -14,6 +14,8 @@ TOO_LONG = (
     " 140000 tokens. Please reduce the length of the messages."
 )
 
+MANY = 200_000
+
 by_gateway = pytest.mark.parametrize("way", ["gateway"], indirect=True)
 
 
@@ -114,6 +116,42 @@ def test_claude_code_makes_its_history_shorter(way, claude):  # noqa: F811
     test_claude_code.ask(claude, way.ask(2), "--continue")
     assert all(record.reply.status == 200 for record in way.records)
     assert all(record.audit.clean for record in way.records)
+
+
+@pytest.fixture
+def crowd(way, monkeypatch):
+    """Makes the provider count many tokens, once, when it has answered this many requests."""
+
+    def crowd(after):
+        measure = way.sim.measure
+
+        def measured(exchange, canonical):
+            usage = measure(exchange, canonical)
+            return usage._replace(prompt=MANY) if len(way.records) == after else usage
+
+        monkeypatch.setattr(way.sim, "measure", measured)
+
+    return crowd
+
+
+@by_gateway
+@pytest.mark.parametrize("sockets", [False, True], ids=["http", "websocket"])
+@pytest.mark.parametrize("name", ["deepseek", "claude-bound"])
+def test_codex_makes_its_history_shorter(way, codex, sockets, crowd):  # noqa: F811
+    """By itself, when more tokens are used than it may have: a turn of its own asks for a summary."""
+    options = test_codex.options(way, sockets=sockets)
+    options += ("-c", f"model_auto_compact_token_limit={MANY // 2}")
+    crowd(after=2)
+    codex("exec", *options, way.ask(0))
+    codex("exec", "resume", "--last", *options, way.ask(1))
+    codex("exec", "resume", "--last", *options, way.ask(2))
+    assert [record.reply.status for record in way.records] == [200] * (TURNS + 1)
+    summary = way.records[3]  # it comes without tools, for which no thought is needed
+    assert [b'"tools"' in record.request.body for record in way.records].index(False) == 3
+    assert all(record.audit.clean for record in way.records if record is not summary)
+    assert summary.audit.foreign == summary.audit.altered == summary.audit.misplaced == 0
+    assert way.records[4].marker != way.records[3].marker  # another history from here
+    assert way.records[-1].audit.exact >= 5
 
 
 @by_gateway
