@@ -57,10 +57,65 @@ async def test_what_passes_through_goes_to_whom_its_model_belongs(path, model, u
 async def test_what_belongs_to_nobody_is_told_what_to_do(path):
     gateway = InProcessGateway(ScriptedWire(Answer()))
     gateway.proxy.directory = Directory(KNOWN)
-    reply = await gateway.post(path, b"not JSON")
+    reply = await gateway.post(path, b"{}")
     assert (reply.status, reply.json["error"]["code"]) == (404, "unknown_upstream")
     assert f"/u/NAME{path}" in reply.json["error"]["message"]
     assert ("type" in reply.json) == ("messages" in path)
+
+
+NAMED = [
+    Upstream(name=name, base_url=base, key="k", models=models, configured=False)
+    for name, base, models in (
+        ("openai", "https://api.openai.com", ("gpt-*",)),
+        ("anthropic", "https://api.anthropic.com", ("claude-*",)),
+        ("gemini", "https://generativelanguage.googleapis.com", ("gemini-*",)),
+        ("deepseek", "https://api.deepseek.com", ("deepseek-*",)),
+        ("groq", "https://api.groq.com/openai/v1", ("llama-*",)),
+    )
+]
+MINE = Upstream(name="mine", base_url="https://mine.example", key="k", models=("m-*",))
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "url"),
+    [
+        # A version too many: the base URL has one, and the client adds its own.
+        ("/u/anthropic/v1/v1/messages", "c", "https://api.anthropic.com/v1/messages"),
+        # None at all: the AI SDK's Anthropic, and OpenAI's SDKs with a base URL without /v1.
+        ("/u/anthropic/messages", "c", "https://api.anthropic.com/v1/messages"),
+        ("/u/openai/chat/completions", "c", "https://api.openai.com/v1/chat/completions"),
+        ("/u/openai/responses", "c", "https://api.openai.com/v1/responses"),
+        (
+            "/u/gemini/models/g:generateContent",
+            "g",
+            "https://generativelanguage.googleapis.com/v1beta/models/g:generateContent",
+        ),
+        # Where it is not needed, and where nobody knows, it is left as it is.
+        ("/u/deepseek/chat/completions", "d", "https://api.deepseek.com/chat/completions"),
+        ("/u/mine/chat/completions", "d", "https://mine.example/chat/completions"),
+        ("/u/openai/dashboard", "", "https://api.openai.com/dashboard"),
+        # The name without /u/ before it.
+        (
+            "/deepseek/v1/chat/completions",
+            "deepseek-4",
+            "https://api.deepseek.com/v1/chat/completions",
+        ),
+        ("/openai/chat/completions", "deepseek-4", "https://api.openai.com/v1/chat/completions"),
+        # A path that the model's own upstream has, or whose upstream somebody configured.
+        (
+            "/openai/v1/chat/completions",
+            "llama-4",
+            "https://api.groq.com/openai/v1/chat/completions",
+        ),
+        ("/openai/v1/chat/completions", "m-1", "https://mine.example/openai/v1/chat/completions"),
+    ],
+)
+async def test_a_base_url_is_understood_as_it_was_meant(path, model, url):
+    wire = ScriptedWire(Answer())
+    gateway = InProcessGateway(wire)
+    gateway.proxy.directory = Directory([*NAMED, MINE])
+    reply = await gateway.post(path, {"model": model}, {"x-thoughtline-replay": "off"})
+    assert (reply.status, [one.url for one in wire.sent]) == (200, [url])
 
 
 @pytest.mark.parametrize(

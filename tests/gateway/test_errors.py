@@ -5,9 +5,15 @@ import pytest
 
 from support.gateway_server import running, upstreams
 from support.proxied import KEY
+from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.engine.routes import parse
 from thoughtline.gateway.errors import unknown_upstream
 from thoughtline.gateway.options import ProxyOptions
+
+DIRECTORY = Directory(
+    [Upstream(name=name, base_url=f"https://{name}") for name in ("deepseek", "openai")],
+    simulated_models=("sim/deepseek", "sim/openai"),
+)
 
 
 @pytest.mark.parametrize(
@@ -55,5 +61,38 @@ def test_a_body_too_large_is_413(sims):
     ],
 )
 def test_a_misspelt_upstream_gets_a_suggestion_that_is_near(name, says):
-    error = unknown_upstream(parse("POST", f"/u/{name}/v1/messages"), "m", ["deepseek", "openai"])
+    error = unknown_upstream(parse("POST", f"/u/{name}/v1/messages"), "m", DIRECTORY)
     assert (error.status, error.message) == (404, says)
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("sim/deepsek", "no simulated model is called 'sim/deepsek'; did you mean 'sim/deepseek'?"),
+        ("sim/nope", "no simulated model is called 'sim/nope'; known: sim/deepseek, sim/openai"),
+        ("deepsek-v4-pro", "did you mean a model of 'deepseek'?"),
+        ("nope", "no upstream serves the model 'nope'; name one in the path (/u/NAME/v1/messages)"),
+    ],
+)
+def test_a_misspelt_model_gets_one_too(model, says):
+    error = unknown_upstream(parse("POST", "/v1/messages"), model, DIRECTORY)
+    assert (error.status, error.code) == (404, "model_not_found")
+    assert says in error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "the body is empty; expected a JSON object"),
+        (b'{"model": "m", ', "line 1, column 16"),
+        (b"[1]", "is JSON, but not an object"),
+        (b"\xff\xfe{", "is not JSON in UTF-8"),
+        (b"{}", "add a `model`, or name an upstream in the path (/u/NAME/v1/messages)"),
+    ],
+)
+def test_a_body_that_says_nothing_is_told_why(body, says):
+    error = unknown_upstream(parse("POST", "/v1/messages"), "", DIRECTORY, body)
+    assert says in error.message
+    assert (error.status, error.code) == (
+        (404, "unknown_upstream") if body == b"{}" else (400, "invalid_json")
+    )

@@ -61,9 +61,9 @@ async def test_it_names_its_conversation_and_is_no_part_of_it():
 
 async def test_what_passes_through_and_fails_is_kept_too():
     gateway = InProcessGateway(ScriptedWire(Answer(404, b"no such page")))
-    answer = await gateway.post("/v1/v1/embeddings", ASKED)
+    answer = await gateway.post("/v1/embedding", ASKED)
     (failed,) = await kept(gateway)
-    assert (failed.path, failed.reason) == ("/v1/v1/embeddings", "no such page")
+    assert (failed.path, failed.reason) == ("/v1/embedding", "no such page")
     assert answer.header("x-thoughtline-replay") == "passed=no_history"
     assert answer.header("x-thoughtline-request")
 

@@ -4,19 +4,22 @@ An upstream is a name, an endpoint and a policy row. A client names one in its p
 does: configured patterns come before built-in ones, and the longest pattern wins.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from thoughtline.dialects import DIALECTS
 from thoughtline.engine.model_names import ModelNames, ModelRow
-from thoughtline.engine.routes import beneath, join, unversioned
+from thoughtline.engine.routes import Route, beneath, has_version, join, named_first, unversioned
 from thoughtline.log.parts import Origin
 from thoughtline.providers.catalogue import (
     credential_dialect,
     infer_policy,
     known_name,
     matches_model,
+    wants_version,
 )
 from thoughtline.providers.contracts import find_policy
 from thoughtline.providers.overrides import Override, with_overrides
@@ -54,7 +57,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
         """Where a request in this dialect goes."""
         if base := self.endpoints.get(dialect):
             return join(base, beneath(base, path) or unversioned(path), query)
-        return join(self.base_url, path, query)
+        return join(self.base_url, _versioned(self.base_url, dialect, path), query)
 
     @property
     def all_endpoints(self) -> tuple[str, ...]:
@@ -101,6 +104,17 @@ class Upstream(Struct, frozen=True, kw_only=True):
         )
 
 
+@lru_cache(128)
+def _versioned(base_url: str, dialect: str, path: str) -> str:
+    """The path with the version that its client left out, where one is needed."""
+    if unversioned(path) != path or has_version(base_url) or not wants_version(base_url):
+        return path
+    if dialect:
+        return f"{DIALECTS[dialect].models_path.removesuffix('/models')}{path}"
+    listed = path == "/models" or path.startswith(("/models/", "/embeddings"))
+    return f"/v1{path}" if listed else path
+
+
 class Directory:
     """All upstreams."""
 
@@ -109,8 +123,10 @@ class Directory:
         upstreams: Iterable[Upstream],
         simulated: Callable[[str], Upstream | None] | None = None,
         model_names: ModelNames | None = None,
+        simulated_models: Sequence[str] = (),
     ) -> None:
         self.model_names = model_names or ModelNames()
+        self.simulated_models = simulated_models
         self._simulated = simulated  # the upstream of a `sim/…` model
         self._all = {upstream.name: upstream for upstream in upstreams}
         self._patterns = sorted(
@@ -146,6 +162,23 @@ class Directory:
                 return upstream
         own = [upstream for upstream in self._all.values() if upstream.configured]
         return own[0] if len(own) == 1 else None
+
+    def understood(self, route: Route, model: str) -> Route:
+        """A route whose path begins with an upstream's name, as if it began with `/u/`.
+
+        Where the model's own upstream is configured, or has such a path itself, it stays as it is.
+        """
+        if route.upstream or not route.dialect or route.path.startswith("/v1"):
+            return route
+        name, rest = named_first(route.path)
+        if not name or self.pick(name, model) is None:
+            return route
+        meant = self.pick("", model)
+        if meant is not None and (
+            meant.configured or any(beneath(base, route.path) for base in meant.all_endpoints)
+        ):
+            return route
+        return replace(route, upstream=name, path=rest)
 
     def _mapped(self, row: ModelRow) -> Upstream | None:
         """The upstream of a row, which serves the row's model."""

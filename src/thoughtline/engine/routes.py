@@ -15,6 +15,7 @@ from msgspec import Struct
 from thoughtline.dialects import DIALECTS
 
 _VERSION = re.compile(r"v\d+[a-z0-9]*")
+_DOUBLED = re.compile(r"^/(v\d+[a-z0-9]*)/+\1/")  # a base URL with the version that a client adds
 _SLASHES = re.compile("//+")
 _IN_PATHS = "/:@!$&'()*+,;=~[]|"  # what stands in a path as it is
 _REMEMBERED = 128  # paths: those of one client are always the same few
@@ -50,6 +51,8 @@ def parse(method: str, path: str) -> Route:
     if path.startswith("/u/"):
         upstream, _, rest = path[3:].partition("/")
         upstream, path = unquote(upstream), "/" + rest
+    if path.startswith("/v"):
+        path = _DOUBLED.sub(r"/\1/", path)
     tidy = _SLASHES.sub("/", path).rstrip("/")  # `/v1/` and `/chat/completions`, put together
     model = ""
     for name, dialect in DIALECTS.items():
@@ -118,6 +121,20 @@ def unversioned(path: str) -> str:
     """A path without its version segment."""
     head, _, rest = path.lstrip("/").partition("/")
     return "/" + rest if _VERSION.fullmatch(head) else path
+
+
+def named_first(path: str) -> tuple[str, str]:
+    """The first segment of a dialect's path that has one before it, and the rest; else two empty.
+
+    `/deepseek/v1/chat/completions` is how `/u/deepseek/v1/chat/completions` is often written.
+    """
+    head, _, rest = path.lstrip("/").partition("/")
+    bare = unversioned("/" + rest)
+    for dialect in DIALECTS.values():
+        own = (dialect.path_suffix, dialect.count_suffix)
+        if bare in own or (not dialect.path_suffix and bare.startswith("/models/")):
+            return (unquote(head), "/" + rest) if not _VERSION.fullmatch(head) else ("", "")
+    return "", ""
 
 
 def has_version(base_url: str) -> bool:

@@ -1,5 +1,6 @@
 """Bodies: read within a limit, and decompressed where they have a content encoding."""
 
+import json
 import zlib
 from collections.abc import Callable
 from functools import cache, partial
@@ -87,6 +88,19 @@ def model_name(body: bytes) -> str:
         return _named(body).model
     except (MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
+
+
+def json_problem(body: bytes) -> str:
+    """Why a body is no JSON object, in words; empty if it is one."""
+    if not body.strip():
+        return "is empty"
+    try:
+        value = json.loads(body)
+    except json.JSONDecodeError as error:
+        return f"is not JSON ({error.msg}, line {error.lineno}, column {error.colno})"
+    except (ValueError, RecursionError):
+        return "is not JSON in UTF-8"
+    return "" if isinstance(value, dict) else "is JSON, but not an object"
 
 
 # -- content encodings ---------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def build(
     cached = _store(settings, store, clock, telemetry)
     proxy = Proxy(
         auth=_auth(settings, store, os.environ if env is None else env),
-        directory=make_directory(settings, simulated),
+        directory=make_directory(settings, simulated, tuple(models or ())),
         store=cached,
         wire=wire or HttpWire(),
         observer=telemetry,
@@ -174,7 +174,11 @@ def _auth(settings: Settings, store: Store | None, env: Mapping[str, str]) -> Au
     )
 
 
-def make_directory(settings: Settings, simulated: Simulated | None = None) -> Directory:
+def make_directory(
+    settings: Settings,
+    simulated: Simulated | None = None,
+    simulated_models: Sequence[str] = (),
+) -> Directory:
     """All upstreams that the settings name, and those that are known."""
     same = same_endpoints(settings.upstreams)
     upstreams = [
@@ -208,7 +212,7 @@ def make_directory(settings: Settings, simulated: Simulated | None = None) -> Di
         )
         for pattern, row in settings.models.items()
     ]
-    return Directory(upstreams, simulated, ModelNames(rows))
+    return Directory(upstreams, simulated, ModelNames(rows), simulated_models)
 
 
 def _options(settings: Settings) -> ProxyOptions:

@@ -1,13 +1,16 @@
 """Errors that the gateway answers with: what is wrong, what was expected, what to do."""
 
+import re
 from collections.abc import Sequence
 
 from thoughtline.engine.decision import RequestDecision
+from thoughtline.engine.endpoints import Directory
 from thoughtline.engine.routes import Route
-from thoughtline.errors import did_you_mean
+from thoughtline.errors import did_you_mean, nearest_name
 from thoughtline.gateway import bodies
 from thoughtline.gateway.headers import PASSED_THROUGH, PassedThrough
 from thoughtline.log.decisions import Action
+from thoughtline.providers.catalogue import SIMULATED
 from thoughtline.replay.guard import LostThought
 
 
@@ -39,24 +42,54 @@ def foreign_page(origin: str) -> GatewayError:
     )
 
 
-def unknown_upstream(route: Route, model: str, known: Sequence[str]) -> GatewayError:
+def unknown_upstream(
+    route: Route, model: str, directory: Directory, body: bytes | None = None
+) -> GatewayError:
     """The error for a request whose path and model name no upstream."""
+    known = directory.names
     names = ", ".join(known)
+    simulated = route.upstream == SIMULATED or model.startswith(f"{SIMULATED}/")
+    if simulated and directory.simulated_models:
+        there = {name.removeprefix(f"{SIMULATED}/"): name for name in directory.simulated_models}
+        near = nearest_name(model.removeprefix(f"{SIMULATED}/"), there)
+        hint = f"did you mean {there[near]!r}?" if near else f"known: {', '.join(there.values())}"
+        message = f"no simulated model is called {model!r}; {hint}"
+        return GatewayError(404, message, "model_not_found")
     if route.upstream:
         hint = did_you_mean(route.upstream, known, f"known: {names}")
         message = f"no upstream is called {route.upstream!r}; {hint}"
         return GatewayError(404, message, "unknown_upstream")
     if not model:
-        message = (
-            "neither the path nor a `model` in the body says which upstream is meant; name one in "
-            f"the path (/u/NAME{route.path}); known: {names}"
-        )
-        return GatewayError(404, message, "unknown_upstream")
+        return _nothing_named(route, names, body)
+    family = re.split(r"[-/:]", model)[0]
+    near = nearest_name(family, known)
+    hint = f"did you mean a model of {near!r}? " if near and near != family else ""
     return GatewayError(
         404,
-        f"no upstream serves the model {model!r}; name one in the path (/u/NAME{route.path}), or "
-        f"give one a pattern under `upstreams.NAME.models`; known: {names}",
+        f"no upstream serves the model {model!r}; {hint}name one in the path "
+        f"(/u/NAME{route.path}), or give one a pattern under `upstreams.NAME.models`; "
+        f"known: {names}",
         "model_not_found",
+    )
+
+
+def _nothing_named(route: Route, names: str, body: bytes | None) -> GatewayError:
+    """The error for a request that says neither by its path nor by a model where it is to go."""
+    if not route.dialect:
+        text = (
+            f"there is nothing at {route.path}, and no upstream is named; for a provider's own "
+            f"path write /u/NAME{route.path}, and for the pages /inspect; known: {names}"
+        )
+        return GatewayError(404, text, "unknown_upstream")
+    problem = bodies.json_problem(body) if body is not None else ""
+    if problem:
+        wanted = "expected a JSON object with the `model` to ask"
+        return GatewayError(400, f"the body {problem}; {wanted}", "invalid_json")
+    return GatewayError(
+        404,
+        "neither the path nor a `model` in the body says which upstream is meant; add a `model`, "
+        f"or name an upstream in the path (/u/NAME{route.path}); known: {names}",
+        "unknown_upstream",
     )
 
 

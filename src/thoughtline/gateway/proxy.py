@@ -121,12 +121,12 @@ class Proxy:
             finally:
                 caller.stop_watching()
 
-    def upstream(self, route: Route, model: str) -> Upstream:
+    def upstream(self, route: Route, model: str, body: bytes | None = None) -> Upstream:
         """Who serves a request. Raises `GatewayError` when nobody does."""
         upstream = self.directory.pick(route.upstream, model)
         if upstream is not None:
             return upstream
-        raise unknown_upstream(route, model, self.directory.names)
+        raise unknown_upstream(route, model, self.directory, body)
 
     def incoming(
         self,
@@ -220,7 +220,8 @@ class HttpCaller:
         if plain is None and request is None and self.dialect and self._replay != "off":
             check_encoding(self._encoding)
         model = request.model if request else self._model(plain)
-        self.upstream = proxy.upstream(self.route, model)
+        self.route = proxy.directory.understood(self.route, model)
+        self.upstream = proxy.upstream(self.route, model, plain)
         provider = self.upstream.translates(self.dialect.name) if self.dialect else ""
         if request is None and provider and self.dialect:
             raise not_translated(PassedThrough(self._passed), self.dialect.name, provider)

@@ -36,6 +36,7 @@ class KnownProvider(Struct, frozen=True):
     endpoints: dict[str, str] = {}  # dialects that are spoken elsewhere on the host
     speaks: tuple[str, ...] = ("chat",)  # dialects at its base URL, the preferred one first
     aliases: tuple[str, ...] = ()  # other names that people have for it
+    unversioned: bool = False  # takes paths without a version as well
 
     @property
     def dialects(self) -> tuple[str, ...]:
@@ -86,6 +87,7 @@ PROVIDERS: tuple[KnownProvider, ...] = (
         ("deepseek-*",),
         endpoints={"messages": "https://api.deepseek.com/anthropic/v1"},
         speaks=("chat", "responses"),
+        unversioned=True,
     ),
     KnownProvider(
         "kimi",
@@ -260,6 +262,18 @@ def known_name(name: str) -> str:
 def known_provider(name: str) -> KnownProvider | None:
     """Return the provider of this name, in any case, or of one of its other names."""
     return BY_NAME.get(known_name(name))
+
+
+_VERSIONED = frozenset(
+    provider.base_url
+    for provider in PROVIDERS
+    if not provider.unversioned and provider.base_url not in provider.endpoints.values()
+)
+
+
+def wants_version(base_url: str) -> bool:
+    """Whether paths have to begin with a version there, as far as is known."""
+    return base_url.rstrip("/") in _VERSIONED or base_url.startswith(SCHEME)
 
 
 @lru_cache(maxsize=4096)

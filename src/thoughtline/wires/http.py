@@ -182,7 +182,7 @@ def _timed_out(request: Outbound, target: HttpTarget) -> WireError:
 
 
 def _unreachable(request: Outbound, target: HttpTarget, error: Exception) -> WireError:
-    why = str(error) or type(error).__name__
+    why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     advice = "" if target.proxy is None else "; is the proxy up? NO_PROXY can except the host"
     return WireError(f"cannot reach {redacted(request.url)}{_through(target)}: {why}{advice}")
 
