@@ -163,7 +163,7 @@ async def test_a_turn_while_it_runs(stage):
     assert text["spoke"] is True
     types = [data["type"] for name, data in heard if name == "event"]
     assert types[-1] == "turn_ended"  # it is written before it is gone
-    turn = (await stage.api._reader.store.read(opened[1]["session"]))[0]
+    turn = (await stage.api.reader.store.read(opened[1]["session"]))[0]
     assert turn.id == opened[1]["turn"]
 
 

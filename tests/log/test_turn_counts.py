@@ -3,7 +3,14 @@
 from thoughtline.log.decisions import Action, ReplayDecision
 from thoughtline.log.events import Event, Outcome, TurnEnded, TurnStarted, Usage, draft
 from thoughtline.log.parts import Origin
-from thoughtline.log.turn_counts import COARSE, FINE, KEPT, TurnCounter, started_counts
+from thoughtline.log.turn_counts import (
+    COARSE,
+    FINE,
+    KEPT,
+    TurnCounter,
+    ended_counts,
+    started_counts,
+)
 
 ORIGIN = Origin(provider="deepseek", model="v4")
 STARTED = TurnStarted(target=ORIGIN, replay=(ReplayDecision(turn=0, action=Action.RESTORED),))
@@ -16,9 +23,21 @@ def event(body, seq=0, at=COARSE * 9.0, **fields):
 
 
 def test_repeated_decisions_are_counted_from_the_tally():
-    assert started_counts(STARTED) == {"restored": 1}
-    again = TurnStarted(repeated=4, tally={"restored": 5})
-    assert started_counts(again) == {"restored": 5}
+    assert started_counts(STARTED) == {"restored": 1, "new_restored": 1}
+    again = TurnStarted(repeated=4, tally={"restored": 5}, replay=STARTED.replay)
+    assert started_counts(again) == {"restored": 5, "new_restored": 1}
+
+
+def test_an_end_counts_its_tokens_and_that_it_failed():
+    usage = Usage(input=200_000, output=7, reasoning=5, cached=0)
+    ended = TurnEnded(outcome=Outcome.FAILED, usage=usage)
+    assert ended_counts(ended, usage) == {
+        "failed_turns": 1,
+        "input_tokens": 200_000,
+        "output_tokens": 7,
+        "reasoning_tokens": 5,
+        "long_turns": 1,
+    }
 
 
 def test_a_turn_counts_in_both_lengths():
@@ -27,7 +46,8 @@ def test_a_turn_counts_in_both_lengths():
     ended = TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=7))
     counter.add(event(ended, 1, id="e", parent="t1"))
     assert {key[0]: dict(counts) for key, counts in counter.counts.items()} == {
-        seconds: {"turns": 1, "restored": 1, "input_tokens": 7} for seconds in (FINE, COARSE)
+        seconds: {"turns": 1, "restored": 1, "new_restored": 1, "input_tokens": 7}
+        for seconds in (FINE, COARSE)
     }
 
 

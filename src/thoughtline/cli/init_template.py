@@ -18,7 +18,12 @@ _HEAD = """\
 # "env:NAME" as a value is read from the variable NAME, so that no secret has to stand here.
 # `thoughtline doctor` says what is in effect, where it comes from, and what is wrong.
 """
-_NAMES = {"clients": "alice", "upstreams": "deepseek", "models": '"claude-sonnet-*"'}
+_NAMES = {
+    "clients": "alice",
+    "upstreams": "deepseek",
+    "models": '"claude-sonnet-*"',
+    "prices": '"deepseek-v4-*"',
+}
 """Examples of names that a person chooses, by the table that holds them."""
 _EXAMPLES: Mapping[str, str] = {
     "access.clients.*.key": '"env:ALICE_KEY"',

@@ -17,6 +17,7 @@ from thoughtline.engine.routes import asked
 from thoughtline.gateway.asgi import App, Receive, Scope, Send, respond_json
 from thoughtline.gateway.cors import Cors, request_origin
 from thoughtline.gateway.errors import GatewayError
+from thoughtline.gateway.failed_requests import refused
 from thoughtline.gateway.proxy import Proxy
 from thoughtline.gateway.websocket.connection import WebSocketGateway
 
@@ -74,6 +75,7 @@ class Gateway:
         if kind == "http":
             refusal = self.proxy.auth.foreign_host(scope["headers"])
             if refusal is not None and not scope["path"].startswith(_ADMIN_PAGES):
+                self.proxy.failed.record("", refused(refusal, scope["method"], scope["path"]))
                 await _refuse(refusal, scope, send)
             else:
                 await self._handler(scope)(scope, receive, send)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
-from msgspec import Struct
+from msgspec import Struct, convert, field
 from starlette.routing import BaseRoute
 
 from thoughtline.clock import Clock, SystemClock
@@ -35,6 +35,7 @@ from thoughtline.gateway.retention import Summaries, Sweep, record_filter
 from thoughtline.gateway.settings import Settings, refuse_exposure
 from thoughtline.gateway.settings.upstreams import same_endpoints
 from thoughtline.gateway.telemetry import Metrics, Telemetry, connect, open_log
+from thoughtline.providers.prices import Price, PriceTable
 from thoughtline.replay.decide import ReplayLimits
 from thoughtline.replay.guard import LostThought
 from thoughtline.stores import open_store
@@ -55,6 +56,7 @@ class Components(Struct, frozen=True, kw_only=True):
     store: CachedStore
     telemetry: Telemetry
     clock: Clock
+    prices: PriceTable = field(default_factory=PriceTable)
 
 
 class ExtraPages(Struct, frozen=True, kw_only=True):
@@ -103,7 +105,13 @@ def build(
         backlog=lambda: cached.backlog,
         memory_entries=lambda: cached.remembered,
     )
-    components = Components(proxy=proxy, store=cached, telemetry=telemetry, clock=clock)
+    components = Components(
+        proxy=proxy,
+        store=cached,
+        telemetry=telemetry,
+        clock=clock,
+        prices=PriceTable(convert(settings.prices, dict[str, Price], from_attributes=True)),
+    )
     # With several processes, the next request may reach one that does not know the deletion.
     alone = settings.server.workers == 1 and not cached.shared
     deletions = Deletions(clock, telemetry.log, wait=WAIT if alone else None)

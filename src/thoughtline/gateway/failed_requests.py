@@ -8,6 +8,8 @@ refused again and again fills nothing. The client never waits for any of this.
 
 import asyncio
 import contextlib
+from collections import deque
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,6 +18,7 @@ from thoughtline.dialects import splice
 from thoughtline.engine.exchange import Exchange
 from thoughtline.errors import StoreError, ThoughtlineError, Unreadable
 from thoughtline.gateway import bodies
+from thoughtline.gateway.errors import GatewayError
 from thoughtline.gateway.settings import mask
 from thoughtline.log.decisions import count_words
 from thoughtline.log.events import Event, RequestFailed, draft
@@ -32,12 +35,26 @@ MAX_PATH = 500
 """Characters that are kept of a path."""
 MAX_WORDS = 1000
 """Characters that are kept of a provider's words."""
+MAX_UNWRITTEN = 200
+"""Requests about which nothing is written, in memory: the last ones."""
 MAX_BODY = 16 << 10
 """Bytes of a refusal in which its words are looked for."""
 
 
+class UnwrittenRequest(NamedTuple):
+    """A request about which nothing is written."""
+
+    id: str
+    at: float
+    request: RequestFailed  # or one that passed through, if its status says so
+
+
 class FailedRequests:
-    """Writes failed requests, and reads them back."""
+    """Writes failed requests, and holds the last ones that are not written in memory.
+
+    Those are requests that passed through untouched, and those of clients that could not say who
+    they are: nobody fills a disk without a key.
+    """
 
     def __init__(self, store: Store, clock: Clock, *, keeps_words: bool = True) -> None:
         self._store = store
@@ -46,6 +63,7 @@ class FailedRequests:
         self._current: str | None = None  # the session that is written to, once that is known
         self._writes: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
+        self.unwritten: deque[UnwrittenRequest] = deque(maxlen=MAX_UNWRITTEN)
 
     def new_id(self) -> str:
         """The id of the next failed request; empty where it will not be written.
@@ -59,12 +77,13 @@ class FailedRequests:
         return self._clock.new_id()
 
     def record(self, id: str, failed: RequestFailed) -> None:
-        """Write a failed request in the background."""
-        if not id:
-            return
+        """Write a failed request in the background; without an id, hold it in memory."""
         provider = not failed.code
         reason = "" if provider and not self._keeps_words else mask(failed.reason)[:MAX_WORDS]
         kept = msgspec.structs.replace(failed, reason=reason, path=failed.path[:MAX_PATH])
+        if not id:
+            self.unwritten.append(UnwrittenRequest(self._clock.new_id(), self._clock.wall(), kept))
+            return
         task = asyncio.get_running_loop().create_task(self._write(id, kept))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
@@ -116,6 +135,17 @@ async def erase_failed_requests(store: Store) -> None:
     """Delete them all."""
     for session in SESSIONS:
         await store.purge(session=session)
+
+
+def refused(refusal: GatewayError, method: str, path: str) -> RequestFailed:
+    """A request that the gateway refused before it knew anything else about it."""
+    return RequestFailed(
+        status=refusal.status,
+        reason=refusal.message,
+        code=refusal.code,
+        method=method,
+        path=path,
+    )
 
 
 def of_exchange(failed: RequestFailed, exchange: Exchange | None) -> RequestFailed:

@@ -272,6 +272,7 @@ class HttpCaller:
         await self._begin(200, count.headers, (), stream=False)
         await self._send({"type": "http.response.body", "body": count.body, "more_body": False})
         proxy.observer.passed(upstream.name, self.route.dialect, 200)
+        self._note_request("", 200, "")
         return None
 
     @property
@@ -335,7 +336,7 @@ class HttpCaller:
             await self._start(inbound, added)
             words = await self._rest(inbound)
             self.proxy.observer.passed(upstream.name, self.route.dialect, status, request)
-            self._keep_failure(request, status, answer_words(inbound.headers, words))
+            self._note_request(request, status, answer_words(inbound.headers, words))
 
     # -- 6. send ---------------------------------------------------------------------------------
 
@@ -402,6 +403,7 @@ class HttpCaller:
             await self._start(answer, headers.failure_headers(exchange, dict(answer.headers)))
             await self._rest(answer)
             self.proxy.observer.passed(exchange.decision.target.name, self.route.dialect, status)
+            self._note_request("", status, "")
             self._relayed = True
             self.stop_watching()
             return
@@ -418,7 +420,7 @@ class HttpCaller:
             if self._beginning is not None:
                 await self._send_body(self._beginning)
             words += await self._rest(answer)
-            self._keep_failure(exchange.failed_request, status, answer_words(answer.headers, words))
+            self._note_request(exchange.failed_request, status, answer_words(answer.headers, words))
             reason = "refused" if passed_on else ""
         else:
             reason = await self._relay(exchange, answer)
@@ -473,7 +475,7 @@ class HttpCaller:
         added = headers.failure_headers(exchange, request=request)
         await self._begin(status, made, added, stream=stream)
         await self._send({"type": "http.response.body", "body": told, "more_body": False})
-        self._keep_failure(request, status, answer_words(answer.headers, body))
+        self._note_request(request, status, answer_words(answer.headers, body))
 
     async def _break_off(self, reason: str, relay: Relay) -> None:
         """The upstream broke: tell a stream's client in its own dialect.
@@ -560,7 +562,7 @@ class HttpCaller:
             code = refusal.code
             added = headers.failure_headers(self._exchange, request=request, code=code)
             await self._say(refusal, added)
-        self._keep_failure(request, refusal.status, refusal.message, refusal.code)
+        self._note_request(request, refusal.status, refusal.message, refusal.code)
 
     async def _say(self, refusal: GatewayError, added: Sequence[tuple[str, str]]) -> None:
         body = self._speaker.error(refusal.status, refusal.message, code=refusal.code)
@@ -576,10 +578,8 @@ class HttpCaller:
         made = [(name.encode(), value.encode("latin-1")) for name, value in added]
         await respond_json(self._send, status, body, made)
 
-    def _keep_failure(self, request: str, status: int, reason: str, code: str = "") -> None:
-        """Write down that the request failed, and why."""
-        if not request:
-            return
+    def _note_request(self, request: str, status: int, reason: str, code: str = "") -> None:
+        """Write down that the request failed, and why; what cannot be written is remembered."""
         took = self.proxy.clock.mono() - self._received if self._received else 0
         failed = RequestFailed(
             status=status,

@@ -11,8 +11,10 @@ from thoughtline.gateway.build import Components, ExtraPages
 from thoughtline.gateway.pages.page import pages_of
 from thoughtline.inspector.api import InspectorApi
 from thoughtline.inspector.failed import FailedApi
+from thoughtline.inspector.requests import RequestsApi
 from thoughtline.inspector.running_turns import RunningTurns
 from thoughtline.inspector.static import ROUTES
+from thoughtline.inspector.usage import UsageApi
 
 __all__ = ["inspector"]
 
@@ -25,7 +27,12 @@ def inspector(components: Components, *, socket_folder: Path | None = None) -> E
     running = RunningTurns(components.proxy.engine.recordings, socket_folder)
     api = InspectorApi(components, running)
     return ExtraPages(
-        pages=[*pages_of(api), *pages_of(FailedApi(components.store, components.clock))],
+        pages=[
+            *pages_of(api),
+            *pages_of(RequestsApi(components, api.reader, api.live_feed)),
+            *pages_of(FailedApi(components.store, components.clock)),
+            *pages_of(UsageApi(components, api.live_feed)),
+        ],
         files=ROUTES,
         background=running.tasks,
         on_shutdown=[api.live_feed.close],

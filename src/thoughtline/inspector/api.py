@@ -5,9 +5,7 @@ the session, the turns. A parameter that does not exist is refused. Only for the
 """
 
 import contextlib
-import math
 import re
-import struct
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -27,10 +25,12 @@ from thoughtline.gateway.pages.page import (
     tenant_named,
 )
 from thoughtline.inspector.continuity import ContinuityCounter
+from thoughtline.inspector.cursors import EXPECTED, PATTERN, decoded_cursor, encoded_cursor
 from thoughtline.inspector.feed import LiveFeed
 from thoughtline.inspector.outline import SessionOutline, TurnOutline
 from thoughtline.inspector.running_turns import RunningTurns
 from thoughtline.inspector.sessions import (
+    FILTERS,
     SessionList,
     SessionReader,
     SharedLookups,
@@ -76,8 +76,8 @@ _SESSIONS_QUERY = (
     string(
         "cursor",
         "The `nextCursor` of the page before; a search goes on until that is null.",
-        pattern=r"^[0-9a-f]{16}\.([0-9a-f]{2})*$",
-        expected="the `nextCursor` of the page before",
+        pattern=PATTERN,
+        expected=EXPECTED,
     ),
     string(
         "q",
@@ -91,6 +91,13 @@ _SESSIONS_QUERY = (
         "status",
         "How the last turn ended, or that it runs.",
         enum=["running", "completed", "failed", "capped", "aborted"],
+    ),
+    string(
+        "has",
+        "Only sessions with a turn that failed, that went out with thinking switched off, or in "
+        "whose request thoughts were missed, tied or dropped.",
+        enum=list(FILTERS),
+        expected=f"one of {', '.join(FILTERS)}",
     ),
 )
 _STREAM = {
@@ -108,9 +115,10 @@ class InspectorApi:
         self._clock = components.clock
         self._log = components.telemetry.log
         self.live_feed = LiveFeed(components.store, running, components.clock)
-        self._reader = SessionReader(components.store)
-        self._session_list = SessionList(self._reader, self.live_feed.turns)
-        self._counter = ContinuityCounter(components.store, components.clock)
+        self.reader = SessionReader(components.store)
+        self._prices = components.prices
+        self._session_list = SessionList(self.reader, self.live_feed.turns, self._prices)
+        self._counter = ContinuityCounter(components.store, components.clock, self._prices)
         self._lists = SharedLookups[tuple[list[SessionShape], SessionCursor | None]](
             self.live_feed, components.clock
         )
@@ -120,13 +128,13 @@ class InspectorApi:
     @page("/api/sessions", parameters=_SESSIONS_QUERY)
     async def sessions(self, request: Request, query: dict[str, Any]) -> Sessions:
         """Sessions, the most recently used first."""
-        which, limit, cursor = _which(query), query["limit"], _cursor(query["cursor"])
+        which, limit, cursor = _which(query), query["limit"], decoded_cursor(query["cursor"])
         found, after = await self._lists.get(
-            request.url.query, lambda: self._session_list.page(which, limit, cursor)
+            request.url.query, lambda: self._session_list.page(which, limit, cursor, query["has"])
         )
         return Sessions(
             sessions=found,
-            next_cursor=_encoded_cursor(after) if after else None,
+            next_cursor=encoded_cursor(after) if after else None,
             now=self._clock.wall(),
         )
 
@@ -162,8 +170,9 @@ class InspectorApi:
                 replayed=outline.replayed.get(turn.id, 0),
                 max_decisions=MAX_DECISIONS,
                 counts=outline.turns[turn.id].counts,
+                prices=self._prices,
             )
-            async for turn in cooperative(await self._reader.turns(outline, page))
+            async for turn in cooperative(await self.reader.turns(outline, page))
         ]
         if not more:
             shapes += [
@@ -175,7 +184,7 @@ class InspectorApi:
         heads, branches = _tree(outline, running)
         origin = outline.origin
         return SessionPage(
-            session=session_shape(summary, outline, running),
+            session=session_shape(summary, outline, running, prices=self._prices),
             turns=shapes,
             heads=heads,
             branches=branches,
@@ -220,13 +229,13 @@ class InspectorApi:
         summary, outline, running = await self._find(request.path_params["id"])
         live = next((turn for turn in running if turn.id == id), None)
         written = outline.turns.get(id)
-        found = [live] if live else await self._reader.turns(outline, [written] if written else [])
+        found = [live] if live else await self.reader.turns(outline, [written] if written else [])
         if not found:
             raise _missing(f"session {summary.session!r} has no turn {id[:80]!r}")
         turn = found[0]
         entries = [one.entry for one in turn.replay[-MAX_MESSAGES:] if one.entry]
         earlier = [outline.turns[entry] for entry in entries if entry in outline.turns]
-        known = {one.id: one for one in await self._reader.turns(outline, earlier)}
+        known = {one.id: one for one in await self.reader.turns(outline, earlier)}
         if thoughts:
             self._log_thoughts(request, summary.session, [turn.id, *known])
         return TurnPage(
@@ -235,6 +244,7 @@ class InspectorApi:
                 thoughts=thoughts,
                 replayed=outline.replayed.get(id, 0),
                 running=live is not None,
+                prices=self._prices,
             ),
             request=request_shape(turn, known, thoughts=thoughts),
             now=self._clock.wall(),
@@ -243,7 +253,7 @@ class InspectorApi:
     async def _find(self, session: str) -> tuple[SessionSummary, SessionOutline, list[Turn]]:
         """A session, with its turns that run and are not written yet."""
         running = await self.live_feed.turns(session)
-        summary = await self._reader.find(session)
+        summary = await self.reader.find(session)
         if summary is None and running:
             tenant, first = running[0]
             summary = unwritten(session, tenant, first)
@@ -342,16 +352,3 @@ def _which(query: dict[str, Any]) -> SessionQuery:
         status=query["status"],
         text=query["q"],
     )
-
-
-def _cursor(text: str | None) -> SessionCursor | None:
-    if text is None:
-        return None
-    time, _, session = text.partition(".")
-    (touched,) = struct.unpack(">d", bytes.fromhex(time))
-    decoded = bytes.fromhex(session).decode("utf-8", "replace")
-    return (0.0 if math.isnan(touched) else touched), decoded
-
-
-def _encoded_cursor(after: SessionCursor) -> str:
-    return f"{struct.pack('>d', after[0]).hex()}.{after[1].encode('utf-8', 'replace').hex()}"

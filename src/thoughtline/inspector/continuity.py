@@ -1,25 +1,30 @@
 """Adds up what became of thoughts over time, from the counts that the store keeps."""
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import Counter
 
 from thoughtline.clock import Clock
-from thoughtline.inspector.shapes import Bucket, Continuity
+from thoughtline.inspector.shapes import Bucket, Continuity, DecisionCounts
+from thoughtline.inspector.spending import spending
+from thoughtline.log.turn_counts import NEW
+from thoughtline.providers.prices import PriceTable
 from thoughtline.stores.base import Store
 
 BUCKETS = 48
 """About how many buckets an answer has."""
 LENGTHS = (300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600)
 """Seconds that a bucket may be long."""
-_NAMES = frozenset(Bucket.__struct_fields__) - {"at"}
+_NAMES = frozenset(Bucket.__struct_fields__) - {"at", "cost", "new"}
+_Sums = dict[tuple[str, str], Counter[str]]
+"""Counts by provider and model."""
 
 
 class ContinuityCounter:
     """Adds up decisions, turns and tokens of the last hours."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, prices: PriceTable) -> None:
         self._store = store
         self._clock = clock
+        self._prices = prices
 
     async def over(
         self, hours: float, provider: str | None = None, model: str | None = None
@@ -29,31 +34,52 @@ class ContinuityCounter:
         length = next((n for n in LENGTHS if n * BUCKETS >= hours * 3600), LENGTHS[-1])
         since = (now - hours * 3600) // length * length + length
         page = await self._store.turn_counts(seconds=length, since=since)
-        buckets = {at: Counter[str]() for at in range(int(since), int(now) + 1, length)}
-        total = Counter[str]()
-        providers: dict[str, Counter[str]] = defaultdict(Counter)
-        models: dict[str, Counter[str]] = defaultdict(Counter)
+        buckets: dict[int, _Sums] = {at: {} for at in range(int(since), int(now) + 1, length)}
+        whole: _Sums = {}
         for one in page.counts:
             wanted = provider in {None, one.provider} and model in {None, one.model}
             if one.at not in buckets or not wanted:
                 continue
-            for sums in (buckets[int(one.at)], total, providers[one.provider], models[one.model]):
-                sums.update(one.counts)
+            for sums in (buckets[int(one.at)], whole):
+                sums.setdefault((one.provider, one.model), Counter()).update(one.counts)
+        total = _added(whole)
         found = total["restored"] + total["replaced"] + total["exact"]
         needed = found + total["missed"] + total["tied"]
         tokens = total["input_tokens"]
         return Continuity(
-            buckets=[_bucket(at, counts) for at, counts in sorted(buckets.items())],
+            buckets=[self._bucket(at, sums) for at, sums in sorted(buckets.items())],
             seconds=float(length),
-            total=_bucket(since, total),
+            total=self._bucket(since, whole),
             hit_rate=found / needed if needed else None,
             cached_share=total["cached_tokens"] / tokens if tokens else None,
-            by_provider={name: _bucket(since, n) for name, n in sorted(providers.items())},
-            by_model={name: _bucket(since, n) for name, n in sorted(models.items())},
+            by_provider=self._grouped(since, whole, 0),
+            by_model=self._grouped(since, whole, 1),
             complete=page.complete,
             now=now,
         )
 
+    def _grouped(self, since: float, sums: _Sums, place: int) -> dict[str, Bucket]:
+        """A bucket for each provider, or for each model."""
+        names = sorted({key[place] for key in sums})
+        return {
+            name: self._bucket(since, {k: n for k, n in sums.items() if k[place] == name})
+            for name in names
+        }
 
-def _bucket(at: float, counts: Mapping[str, int]) -> Bucket:
-    return Bucket(at=float(at), **{name: counts[name] for name in _NAMES & counts.keys()})
+    def _bucket(self, at: float, sums: _Sums) -> Bucket:
+        counts = _added(sums)
+        return Bucket(
+            at=float(at),
+            **{name: counts[name] for name in _NAMES & counts.keys()},
+            cost=spending(sums.items(), self._prices).cost,
+            new=DecisionCounts(
+                **{name: counts[NEW + name] for name in DecisionCounts.__struct_fields__}
+            ),
+        )
+
+
+def _added(sums: _Sums) -> Counter[str]:
+    total = Counter[str]()
+    for counts in sums.values():
+        total.update(counts)
+    return total

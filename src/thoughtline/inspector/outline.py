@@ -7,13 +7,15 @@ The tree of turns is the same code.
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from msgspec import Struct, convert
 
 from thoughtline.errors import Unreadable
 from thoughtline.inspector.shapes import DecisionCounts
+from thoughtline.inspector.titles import raw_title, title_of
 from thoughtline.log.decisions import ReplayDecision, tally
 from thoughtline.log.events import (
     AssistantMessage,
@@ -25,11 +27,10 @@ from thoughtline.log.events import (
     TurnStarted,
     UserMessage,
 )
-from thoughtline.log.parts import Origin, Part, Text
+from thoughtline.log.parts import Origin
 from thoughtline.log.sessions import ALL_THOUGHTS, TurnTree
-
-MAX_TITLE = 120
-"""Characters of a title."""
+from thoughtline.log.turn_counts import ended_counts
+from thoughtline.log.usage import Usage, usage_of
 
 
 class TurnOutline(Struct):
@@ -45,6 +46,14 @@ class TurnOutline(Struct):
     counts: DecisionCounts = DecisionCounts()
     replay: tuple[ReplayDecision, ...] = ()  # decisions that are new with this turn
     repeated: int = 0  # how many decisions of the turn before come first
+    thinking_off: bool = False
+    dialect: str = ""
+    asked: str = ""  # the model as asked for
+    client: str = ""  # the dialect of a client that speaks another one
+    started: float = 0.0
+    ended: float | None = None
+    reason: str = ""
+    usage: Usage | None = None
 
 
 class SessionOutline(TurnTree[TurnOutline]):
@@ -56,6 +65,8 @@ class SessionOutline(TurnTree[TurnOutline]):
         self.title = ""  # the first question; until there is one, the first answer
         self._asked = False
         self.thoughts = 0
+        self.totals = Counter[str]()  # decisions by kind, each once however often it is repeated
+        self.spent: dict[tuple[str, str], Counter[str]] = {}  # provider, model → tokens, turns
         self._resolved = ""  # the turn whose decisions were asked for last
         self._resolved_decisions: tuple[tuple[ReplayDecision, ...], int] = ((), 0)
         self._replayed: dict[str, int] = {}
@@ -78,8 +89,7 @@ class SessionOutline(TurnTree[TurnOutline]):
             self.thoughts += 1
         elif event.type == "turn_ended" and turn is not None:
             if isinstance(body := body_of(event), TurnEnded):
-                turn.outcome = str(body.outcome)
-                turn.model = body.model or turn.model
+                self._end(turn, event, body)
         elif event.type in ("user_message", "assistant_message") and not self._asked:
             if isinstance(body := body_of(event), UserMessage | AssistantMessage):
                 self._name(body)
@@ -94,7 +104,16 @@ class SessionOutline(TurnTree[TurnOutline]):
     def _name(self, body: UserMessage | AssistantMessage) -> None:
         words = title_of(body.parts)
         self._asked = isinstance(body, UserMessage) and bool(words)
-        self.title = words if self._asked else self.title or words
+        self.title = words if self._asked else self.title or words or raw_title(body.parts)
+
+    def _end(self, turn: TurnOutline, event: Event, body: TurnEnded) -> None:
+        turn.outcome = str(body.outcome)
+        turn.reason = body.reason
+        turn.ended = event.at
+        turn.usage = usage_of(body.usage, version=event.version, dialect=turn.dialect)
+        turn.model = body.model or turn.model
+        spent = self.spent.setdefault((turn.provider, turn.model), Counter())
+        spent.update({"turns": 1, **ended_counts(body, turn.usage)})
 
     def _start(self, event: Event) -> None:
         if event.id in self.turns:
@@ -113,7 +132,13 @@ class SessionOutline(TurnTree[TurnOutline]):
             counts=counts_at_start(body),
             replay=body.replay,
             repeated=body.repeated,
+            thinking_off=body.thinking_off,
+            dialect=target.dialect,
+            asked=target.asked or target.model,
+            client=body.client.dialect if body.client else "",
+            started=event.at,
         )
+        self.totals.update(tally(body.replay))
         self.add(event.id, event.parent, turn)
 
     # -- reading it ------------------------------------------------------------------------------
@@ -240,12 +265,6 @@ def count_replayed(after: Mapping[str, Sequence[TurnOutline]]) -> dict[str, int]
 def counts_at_start(body: TurnStarted) -> DecisionCounts:
     """How many of a turn's decisions are of each kind, the repeated ones included."""
     return convert(body.tally if body.repeated else tally(body.replay), DecisionCounts)
-
-
-def title_of(parts: Iterable[Part]) -> str:
-    """The first words of a message, on one line."""
-    words = " ".join(" ".join(p.text.split()) for p in parts if isinstance(p, Text) and p.text)
-    return words if len(words) <= MAX_TITLE else words[: MAX_TITLE - 1].rstrip() + "…"
 
 
 def body_of(event: Event) -> Body | None:

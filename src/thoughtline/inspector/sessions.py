@@ -20,12 +20,15 @@ from msgspec.structs import replace
 from thoughtline.clock import Clock
 from thoughtline.errors import ThoughtlineError, Unreadable
 from thoughtline.inspector.feed import POLL_INTERVAL, LiveFeed
-from thoughtline.inspector.outline import SessionOutline, TurnOutline, title_of
+from thoughtline.inspector.outline import SessionOutline, TurnOutline
 from thoughtline.inspector.shapes import SessionShape
+from thoughtline.inspector.snippets import Snippet, find_snippet
+from thoughtline.inspector.titles import title_of
 from thoughtline.inspector.views import session_shape
 from thoughtline.log.events import Event
 from thoughtline.log.sessions import Session, with_quarantine
 from thoughtline.log.turns import Turn
+from thoughtline.providers.prices import PriceTable
 from thoughtline.stores.base import (
     INTERNAL_PREFIX,
     SessionCursor,
@@ -40,9 +43,15 @@ SLICE = 50
 """Events that are folded between two turns of the event loop."""
 PAGE = 500
 """Events that are read at a time."""
+MAX_SNIPPET_PAGES = 8
+"""Pages of events that are looked through for a session's snippet."""
 MAX_CACHED_TURNS = 50_000
 """Turns of all cached outlines together."""
 RUNNING = "running"
+FILTERS = ("failed", "missed", "tied", "dropped", "thinking_off")
+"""What people look for in sessions."""
+MAX_SCANNED = 1_000
+"""Sessions that are looked through for one page of those that have something."""
 MAX_AGE_NS = round(POLL_INTERVAL * 1_000_000_000)
 """Nanoseconds for which a lookup serves others: as often as the feed polls."""
 
@@ -148,29 +157,69 @@ def _apply(session: Session, event: Event) -> None:
 class SessionList:
     """Pages through sessions, the most recently used first."""
 
-    def __init__(self, reader: SessionReader, find_running: FindRunning) -> None:
+    def __init__(
+        self, reader: SessionReader, find_running: FindRunning, prices: PriceTable
+    ) -> None:
         self._reader = reader
         self._find_running = find_running
+        self._prices = prices
 
     async def page(
-        self, query: SessionQuery, limit: int, after: SessionCursor | None
+        self,
+        query: SessionQuery,
+        limit: int,
+        after: SessionCursor | None,
+        has: str | None = None,
     ) -> tuple[list[SessionShape], SessionCursor | None]:
-        """One page, and where the next one begins."""
+        """One page, and where the next one begins; `has` is one of `FILTERS`.
+
+        A page of those that have something may be short, or empty, and still have a next one.
+        """
+        shapes, cursor = await self._page(query, limit, after, has)
+        scanned = limit
+        while has is not None and len(shapes) < limit and cursor and scanned < MAX_SCANNED:
+            more, cursor = await self._page(query, limit, cursor, has)
+            shapes += more
+            scanned += limit
+        return shapes, cursor
+
+    async def _page(
+        self, query: SessionQuery, limit: int, after: SessionCursor | None, has: str | None
+    ) -> tuple[list[SessionShape], SessionCursor | None]:
         running: dict[str, list[tuple[str, Turn]]] = {}
         for tenant, turn in await self._find_running():
             running.setdefault(turn.session, []).append((tenant, turn))
         found = await self._reader.store.search(query, limit=limit, after=after)
         listed = [one for one in found.sessions if not one.session.startswith(INTERNAL_PREFIX)]
         shapes: list[SessionShape] = []
-        if after is None:
+        if after is None and has is None:
             shapes += await self._unlisted(query, running, listed)
         async for summary in cooperative(listed):
             turns = [turn for _, turn in running.get(summary.session, ())]
             outline = await self.outline(summary, turns)
-            shape = session_shape(summary, outline, turns)
-            if query.status in {None, shape.status}:
-                shapes.append(shape)
+            if has is not None and not _has(outline, has):
+                continue
+            shape = session_shape(summary, outline, turns, prices=self._prices)
+            if query.status not in {None, shape.status}:
+                continue
+            if query.text:
+                shape = replace(shape, snippet=await self._snippet(outline, query.text))
+            shapes.append(shape)
         return shapes, found.after
+
+    async def _snippet(self, outline: SessionOutline, text: str) -> Snippet | None:
+        """Where a session has what was searched for."""
+        after = -1
+        for _ in range(MAX_SNIPPET_PAGES):
+            events = await self._reader.store.read(outline.id, after=after, limit=PAGE)
+            for event in events:
+                if found := find_snippet(event, text):
+                    return found
+            if len(events) < PAGE:
+                return None
+            after = events[-1].seq
+            await asyncio.sleep(0)
+        return None
 
     async def _unlisted(
         self,
@@ -190,7 +239,8 @@ class SessionList:
                 continue
             summary = await self._reader.find(session) or unwritten(session, tenant, first)
             extra = [turn for _, turn in turns]
-            shape = session_shape(summary, await self.outline(summary, extra), extra)
+            outline = await self.outline(summary, extra)
+            shape = session_shape(summary, outline, extra, prices=self._prices)
             if _matches(query, shape):
                 shapes.append(shape)
         return sorted(shapes, key=lambda shape: -shape.touched)
@@ -213,6 +263,15 @@ def unwritten(session: str, tenant: str, first: Turn) -> SessionSummary:
         touched=first.started,
         events=0,
     )
+
+
+def _has(outline: SessionOutline, what: str) -> bool:
+    """Whether a session has something that people look for."""
+    if what == "failed":
+        return any(turn.outcome == "failed" for turn in outline.turns.values())
+    if what == "thinking_off":
+        return any(turn.thinking_off for turn in outline.turns.values())
+    return outline.totals[what] > 0
 
 
 def _matches(query: SessionQuery, shape: SessionShape) -> bool:

@@ -5,6 +5,10 @@ Times are seconds since the epoch. The text of a thought is null unless it was a
 
 from msgspec import Struct, field
 
+from thoughtline.inspector.snippets import Snippet
+from thoughtline.inspector.spending import Spending
+from thoughtline.inspector.timeline import Segment
+
 # -- parts ---------------------------------------------------------------------------------------
 
 
@@ -156,13 +160,20 @@ class TurnShape(Struct, frozen=True, kw_only=True, rename="camel"):
     reasoning_durations: dict[str, int]
     thinking: Thinking
     replay: ReplayShape
+    cost: float | None = None  # US dollars; null: not known
+    timeline: list[Segment] = []  # where its time went; empty: not known
+    first_token: float | None = None  # seconds until the first token, where that was observed
+    client: str = ""  # the dialect of the client, where the upstream speaks another
 
 
 # -- answers -------------------------------------------------------------------------------------
 
 
 class SessionShape(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One session in a listing."""
+    """One session in a listing.
+
+    `restored` and the like count earlier outputs, each once, however many requests repeat it.
+    """
 
     id: str
     tenant: str
@@ -182,6 +193,10 @@ class SessionShape(Struct, frozen=True, kw_only=True, rename="camel"):
     dropped: int
     placeholder: int
     thoughts: int
+    thinking_off: int = 0  # turns that went out with thinking switched off
+    failed: int = 0  # turns that failed
+    spending: Spending = Spending()
+    snippet: Snippet | None = None  # where it has what was searched for
 
 
 class Sessions(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -261,6 +276,10 @@ class Bucket(DecisionCounts, frozen=True, kw_only=True, rename="camel"):
     turns: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: float | None = None  # US dollars, of the turns whose price is known
+    new: DecisionCounts = DecisionCounts()  # as above, but each output counts once
 
 
 class Continuity(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -10,7 +10,7 @@ from msgspec import convert
 from msgspec.structs import asdict, replace
 
 from thoughtline.gateway.pages.page import ANONYMOUS
-from thoughtline.inspector.outline import SessionOutline, title_of
+from thoughtline.inspector.outline import SessionOutline
 from thoughtline.inspector.shapes import (
     BlobPart,
     CallPart,
@@ -32,6 +32,9 @@ from thoughtline.inspector.shapes import (
     TurnShape,
     UsageShape,
 )
+from thoughtline.inspector.spending import Spending, spending
+from thoughtline.inspector.timeline import first_token, timeline
+from thoughtline.inspector.titles import title_of
 from thoughtline.log.decisions import ReplayDecision, tally
 from thoughtline.log.durations import (
     THINKING,
@@ -45,6 +48,7 @@ from thoughtline.log.durations import (
 )
 from thoughtline.log.parts import RIDING, Blob, Call, Decision, Part, Result, Text, Thought
 from thoughtline.log.turns import Turn
+from thoughtline.providers.prices import PriceTable
 from thoughtline.stores.base import SessionSummary
 
 CHANGES_REQUEST = frozenset({"restored", "replaced", "placeholder", "dropped"})
@@ -52,7 +56,6 @@ NOT_HERE = ThoughtChange(carrier="", bytes=None, text=None)
 """A thought that only the client had, or that is in another session's log."""
 UNKNOWN = Duration(state="unknown", seconds=None, label="Thought", started_at=None, buffered=False)
 
-_SUMMED = ("restored", "replaced", "exact", "missed", "tied", "dropped", "placeholder")
 _PART_SHAPES: dict[type[Part], type[PartShape]] = {
     Text: TextPart,
     Call: CallPart,
@@ -63,7 +66,11 @@ _PART_SHAPES: dict[type[Part], type[PartShape]] = {
 
 
 def session_shape(
-    summary: SessionSummary, outline: SessionOutline, running: Sequence[Turn] = ()
+    summary: SessionSummary,
+    outline: SessionOutline,
+    running: Sequence[Turn] = (),
+    *,
+    prices: PriceTable | None = None,
 ) -> SessionShape:
     """A session in a listing; `running` are its turns that are not written yet."""
     turns = list(outline.turns.values())
@@ -72,9 +79,10 @@ def session_shape(
     started = max((turn.started for turn in extra), default=0.0)
     providers = {turn.provider for turn in turns} | {target.provider for target in targets}
     models = {turn.model for turn in turns} | {target.model for target in targets}
-    counts = [turn.counts for turn in turns] + [
-        convert(tally(t.replay), DecisionCounts) for t in extra
-    ]
+    counts = outline.totals.copy()
+    for turn in extra:
+        before = len(outline.decisions(turn.parent)) if turn.parent in outline.turns else 0
+        counts.update(tally(turn.replay[before:]))
     return SessionShape(
         id=summary.session,
         tenant=summary.tenant or ANONYMOUS,
@@ -87,7 +95,16 @@ def session_shape(
         providers=sorted(providers - {""}),
         models=sorted(models - {""}),
         thoughts=outline.thoughts + sum(len(turn.thoughts) for turn in extra),
-        **{name: sum(getattr(one, name) for one in counts) for name in _SUMMED},
+        restored=counts["restored"],
+        replaced=counts["replaced"],
+        exact=counts["exact"],
+        missed=counts["missed"],
+        tied=counts["tied"],
+        dropped=counts["dropped"],
+        placeholder=counts["placeholder"],
+        thinking_off=sum(t.thinking_off for t in turns) + sum(t.thinking_off for t in extra),
+        failed=sum(turn.outcome == "failed" for turn in turns),
+        spending=spending(outline.spent.items(), prices) if prices else Spending(),
     )
 
 
@@ -99,11 +116,14 @@ def turn_shape(
     running: bool = False,
     max_decisions: int | None = None,
     counts: DecisionCounts | None = None,
+    prices: PriceTable | None = None,
 ) -> TurnShape:
     """A turn; with the texts of its thoughts if `thoughts`, and its last `max_decisions`.
 
     `counts` are those of its decisions, where they are known.
     """
+    target = _target(turn)
+    cost = prices.cost(target.provider, target.model, turn.usage) if prices and target else None
     return TurnShape(
         id=turn.id,
         parent=turn.parent or None,
@@ -113,13 +133,17 @@ def turn_shape(
         reason=turn.reason,
         running=running or turn.outcome is None,
         elsewhere=turn.outcome is None and not running,
-        target=_target(turn),
+        target=target,
         usage=convert(turn.usage, UsageShape | None, from_attributes=True),
         input=[_part(part) for part in turn.input if not isinstance(part, Thought)],
         output=_output(turn, thoughts=thoughts, replayed=replayed, running=running),
         reasoning_durations=reasoning_durations(turn),
         thinking=thinking(turn, running=running),
         replay=_replay(turn, max_decisions, counts),
+        cost=cost,
+        timeline=[] if running else timeline(turn),
+        first_token=first_token(turn),
+        client=turn.client.dialect if turn.client else "",
     )
 
 

@@ -1,7 +1,8 @@
 """Counts what became of thoughts, from the starts and ends of turns, per interval of time.
 
-Counts have names: `turns`, `input_tokens`, `cached_tokens`, and those of `decisions.tally`. Stores
-keep them for two lengths of interval: `FINE` for the last days, `COARSE` for a season.
+Counts have names: `turns`, those of tokens (`input_tokens` and so on), those of `decisions.tally`,
+and the same with `new_` before them, in which an output that many requests repeat counts once.
+Stores keep them for two lengths of interval: `FINE` for the last days, `COARSE` for a season.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ from thoughtline.errors import Unreadable
 from thoughtline.log.decisions import tally
 from thoughtline.log.events import Event, TurnEnded, TurnStarted, decode
 from thoughtline.log.parts import Origin
-from thoughtline.log.usage import usage_of
+from thoughtline.log.usage import Usage, usage_of
 
 TYPES = ("turn_started", "turn_ended")
 """Types of the events that are counted."""
@@ -23,6 +24,14 @@ FINE, COARSE = 300, 3 * 3600
 
 KEPT = {FINE: 3 * 86_400, COARSE: 92 * 86_400}
 """Seconds for which the intervals of each length are kept."""
+
+NEW = "new_"
+"""Begins the names of counts of decisions that the request before did not make already."""
+LONG_PROMPT = 128_000
+"""Tokens of a prompt from which a turn counts as `long_turns`: some providers charge more."""
+FAILED = ("failed", "capped", "aborted")
+"""Outcomes whose turns are counted, each as `OUTCOME_turns`."""
+_TOKENS = ("input", "output", "reasoning", "cached", "cache_write")
 
 FindStart = Callable[[Event], TurnStarted | None]
 """Finds the start of a turn, for the event of its end."""
@@ -61,8 +70,20 @@ CountKey = tuple[int, int, str, str]
 
 
 def started_counts(body: TurnStarted) -> dict[str, int]:
-    """Return how many decisions of each kind a turn began with, the repeated ones included."""
-    return dict(body.tally) if body.repeated else tally(body.replay)
+    """Return how many decisions of each kind a turn began with, all of them and the new ones."""
+    new = tally(body.replay)
+    counts = dict(body.tally) if body.repeated else dict(new)
+    return counts | {NEW + name: count for name, count in new.items()}
+
+
+def ended_counts(body: TurnEnded, usage: Usage | None) -> dict[str, int]:
+    """Return the tokens of a turn, and how it ended if it is not complete."""
+    counts = {f"{body.outcome}_turns": 1} if body.outcome in FAILED else {}
+    if usage is None:
+        return counts
+    tokens = {f"{name}_tokens": getattr(usage, name) for name in _TOKENS}
+    counts |= {name: count for name, count in tokens.items() if count}
+    return counts | ({"long_turns": 1} if (usage.input or 0) > LONG_PROMPT else {})
 
 
 class TurnCounter:
@@ -82,9 +103,8 @@ class TurnCounter:
         elif isinstance(body, TurnEnded):
             target = self._target(event, body)
             usage = usage_of(body.usage, version=event.version, dialect=target.dialect)
-            if usage is not None:
-                tokens = {"input_tokens": usage.input, "cached_tokens": usage.cached}
-                self._count(event.at, target, {name: n for name, n in tokens.items() if n})
+            if counts := ended_counts(body, usage):
+                self._count(event.at, target, counts)
 
     def drop_expired(self, now: float) -> None:
         """Drop the counts of intervals that are not kept any longer."""

@@ -17,7 +17,7 @@ from thoughtline.gateway.settings.sections import DERIVED, Secret, Settings
 
 ANY = "*"
 Path: TypeAlias = tuple[str, ...]
-Kind = Literal["duration", "size", "number", "bool", "choice", "list", "secret", "text"]
+Kind = Literal["duration", "size", "dollars", "number", "bool", "choice", "list", "secret", "text"]
 _KINDS: Mapping[Any, Kind] = {
     float: "duration",
     int: "number",
@@ -27,6 +27,9 @@ _KINDS: Mapping[Any, Kind] = {
     Secret: "secret",
     str: "text",
 }
+
+
+_UNITS: Mapping[Any, Kind] = {"bytes": "size", "dollars": "dollars"}
 
 
 class Key(Struct, frozen=True, kw_only=True):
@@ -89,7 +92,7 @@ def _branch(path: Path, annotation: Any, default: Any) -> Tree:
     return Key(
         path=path,
         type=annotation,
-        kind="size" if extra.get("unit") == "bytes" else kind,
+        kind=_UNITS.get(extra.get("unit"), kind),
         about=next((note for note in notes if isinstance(note, str)), ""),
         default=default,
         default_text=extra.get("default", ""),

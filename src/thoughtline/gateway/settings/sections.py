@@ -19,6 +19,7 @@ _NO_CONTROLS = r"\A[^\x00-\x1f\x7f\ud800-\udfff]*\Z"  # nor lone surrogates
 Line = Annotated[str, Meta(pattern=_NO_CONTROLS)]
 Seconds = Annotated[float, Meta(ge=0)]
 Timeout = Annotated[float, Meta(gt=0)]
+Dollars = Annotated[float, Meta(ge=0, extra={"unit": "dollars"})]
 Size = Annotated[int, Meta(ge=1, extra={"unit": "bytes"})]
 ADMIN_TOKEN = "env:THOUGHTLINE_ADMIN_TOKEN"  # noqa: S105 (where it is found, not what it is)
 Effort = Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -256,6 +257,19 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     ] = ""
 
 
+class PriceSettings(Section, frozen=True, kw_only=True):
+    """What a model costs, by its name or a pattern of names; before the table that comes along."""
+
+    input: Annotated[Dollars | None, "A million tokens of the prompt."] = None
+    output: Annotated[Dollars | None, "A million tokens that the model writes."] = None
+    cached: Annotated[
+        Dollars | None, "A million tokens of the prompt from the provider's cache."
+    ] = None
+    cache_write: Annotated[
+        Dollars | None, "A million tokens written to that cache; as `input` if absent."
+    ] = None
+
+
 class LogSettings(Section, frozen=True, kw_only=True):
     """Log lines. Bodies, thoughts and credentials are never in them."""
 
@@ -283,6 +297,7 @@ class Settings(Section, frozen=True, kw_only=True):
     replay: ReplaySettings = ReplaySettings()
     upstreams: dict[str, UpstreamSettings] = {}
     models: dict[str, ModelSettings] = {}
+    prices: dict[str, PriceSettings] = {}
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 

@@ -111,7 +111,7 @@ def _name_problem(path: Path) -> str:
     """What is wrong with a name that the user chose; quotes it only where it is no secret."""
     if path[-2] == "headers":
         fits, rule = TOKEN.fullmatch(path[-1]), "the name of an HTTP header"
-    elif path[-2] == "models":
+    elif path[-2] in ("models", "prices"):
         fits, rule = MODEL.fullmatch(path[-1]), "the name of a model, or a pattern of names"
     else:
         fits = NAME.fullmatch(path[-1])

@@ -32,6 +32,7 @@ _HUGE = 1 << 64
 
 SECONDS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1, "": 1}
 BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1, "": 1}
+DOLLARS = {"": 1}
 _AMOUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]*)")
 _MAX_AMOUNT = 1e15
 
@@ -75,6 +76,8 @@ def _plain(key: Key, raw: object, *, text: bool) -> object:
     """A value without the words that people write in place of it; None where there is none."""
     if key.kind == "duration":
         return parse_amount(raw, SECONDS)
+    if key.kind == "dollars":
+        return parse_amount(raw, DOLLARS)
     if key.kind == "size":
         amount = parse_amount(raw, BYTES)
         return int(amount) if isinstance(raw, str) and amount and amount.is_integer() else amount
@@ -126,6 +129,8 @@ def _expected(key: Key) -> str:
         case "duration":
             least = " above 0" if key.bounds.gt is not None else ""
             return f'seconds{least}, as a number or as "30s", "10m", "12h", "30d" or "2w"'
+        case "dollars":
+            return "US dollars, as a number, 0 or more"
         case "size":
             return 'bytes, as a whole number or as "512KiB" or "64MiB"'
         case "number" if high is not None:

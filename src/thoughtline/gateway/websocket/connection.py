@@ -27,6 +27,7 @@ from thoughtline.gateway.asgi import Receive, Scope, Send
 from thoughtline.gateway.auth import Principal
 from thoughtline.gateway.credentials import without_key
 from thoughtline.gateway.errors import GatewayError
+from thoughtline.gateway.failed_requests import refused
 from thoughtline.gateway.proxy import Proxy
 from thoughtline.gateway.websocket import transcript as transcripts
 from thoughtline.gateway.websocket.posted import PostedWire
@@ -57,6 +58,7 @@ class WebSocketGateway:
         try:
             route, principal = self._authenticate(scope)
         except GatewayError as refusal:
+            self.proxy.failed.record("", refused(refusal, "WEBSOCKET", scope["path"]))
             await _deny(refusal, scope, send)
             return
         await send({"type": "websocket.accept"})

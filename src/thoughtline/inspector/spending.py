@@ -1,0 +1,47 @@
+"""Tokens and what they cost: of a turn, a session, an interval."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from thoughtline.log.usage import Usage
+from thoughtline.providers.prices import PriceTable
+
+
+class Spending(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Tokens of several turns, and what they cost in US dollars."""
+
+    turns: int = 0
+    input: int = 0
+    output: int = 0
+    reasoning: int = 0  # of the output
+    cached: int = 0  # of the input: read from the provider's cache
+    cache_write: int = 0  # of the input: written to it
+    cost: float | None = None  # of the turns whose price is known; null: of none
+    unpriced: int = 0  # turns whose price is not known
+
+
+_TOKENS = ("input", "output", "reasoning", "cached", "cache_write")
+
+
+def spending(
+    counts: Iterable[tuple[tuple[str, str], Mapping[str, int]]], prices: PriceTable
+) -> Spending:
+    """Add up the counts of turns by provider and model, named as `log.turn_counts` names them."""
+    sums = dict.fromkeys(_TOKENS, 0)
+    turns = unpriced = 0
+    cost: float | None = None
+    for (provider, model), counted in counts:
+        tokens = {name: counted.get(f"{name}_tokens", 0) for name in _TOKENS}
+        for name in _TOKENS:
+            sums[name] += tokens[name]
+        turns += counted.get("turns", 0)
+        if not tokens["input"] and not tokens["output"]:
+            continue  # it failed, or its provider does not count
+        long = counted.get("long_turns", 0) > 0
+        price = prices.cost(provider, model, Usage(**tokens), long=long)
+        if price is None:
+            unpriced += counted.get("turns", 0) or 1
+        else:
+            cost = (cost or 0.0) + price
+    return Spending(turns=turns, cost=cost, unpriced=unpriced, **sums)
