@@ -830,20 +830,22 @@ def test_on_a_phone_the_focus_goes_along(browser):
         tab.close()
 
 
-def test_the_focus_stays_on_a_row_that_moves(tab, stage):
-    talks = [stage.talk(text) for text in ("I come back", "I am above")]
-    for talk in talks:
-        talk.say("Yes.")
-        talk.stop()
-        stage.written(talk.session)
-    page = tab.open()
-    page.locator(".connection[data-state=live]").wait_for()
-    row = page.get_by_role("link", name=re.compile("completed.*I come back"))
-    row.focus()
-    again = stage.talk("I come back", "Yes.", "Really?", session=talks[0].session)
-    page.locator("li[aria-posinset='1']", has_text="I come back").wait_for()
-    assert "I come back" in page.locator(":focus").text_content()
-    again.stop()
+def test_the_focus_stays_on_a_row_that_moves(browser):
+    with staged() as stage:
+        talks = [stage.talk(text) for text in ("I come back", "I am above")]
+        for talk in talks:
+            talk.say("Yes.")
+            talk.stop()
+            stage.written(talk.session)
+        tab = Tab(browser, stage.url)
+        page = tab.open("#/sessions")
+        page.locator(".connection[data-state=live]").wait_for()
+        page.get_by_role("link", name=re.compile("completed.*I come back")).focus()
+        again = stage.talk("I come back", "Yes.", "Really?", session=talks[0].session)
+        page.locator("li[aria-posinset='1']", has_text="I come back").wait_for()
+        assert "I come back" in page.locator(":focus").text_content()
+        again.stop()
+        tab.close()
 
 
 FRAMES = """async () => {
