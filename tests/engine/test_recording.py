@@ -6,15 +6,21 @@ import json
 import tracemalloc
 from contextlib import asynccontextmanager
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
 from support.gateway import Answer, InProcessGateway, ScriptedWire, SimWire
 from thoughtline.dialects import DIALECTS
+from thoughtline.engine.recording import MAX_UNREAD, Recording
 from thoughtline.gateway.bodies import Decompressor
+from thoughtline.log.events import decode
+from thoughtline.log.parts import Origin
 from thoughtline.log.sessions import Session
-from thoughtline.testing import simulator
+from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.match import request_path
+from thoughtline.testing import FrozenClock, simulator
 
 STREAM = {"content-type": "text/event-stream"}
 SAID = {"messages": [{"role": "user", "content": "hi"}]}
@@ -314,3 +320,77 @@ async def test_nothing_is_written_where_nothing_is_said_after_the_end():
         "assistant_message",
         "turn_ended",
     ]
+
+
+# -- read later than it came ---------------------------------------------------------------------
+
+
+def recording(clock, dialect="chat"):
+    chat = DIALECTS[dialect]
+    target = SimpleNamespace(origin=Origin(dialect=dialect, model="m"))
+    decision = SimpleNamespace(
+        path=request_path(()), replay_plan=ReplayPlan(decisions=()), target=target, dialect=chat
+    )
+    return Recording(decision, tenant="t", clock=clock, stream=True)
+
+
+def deltas():
+    """A thought that comes in three pieces, some text, the end; seconds before each of them."""
+    for seconds, delta in (
+        (0.5, {"reasoning_content": "I "}),
+        (1.0, {"reasoning_content": "think"}),
+        (2.0, {"reasoning_content": " so."}),
+        (4.0, {"content": "Yes."}),
+    ):
+        chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta}]}
+        yield seconds, b"data: %s\n\n" % json.dumps(chunk).encode()
+    yield 8.0, b"data: [DONE]\n\n"
+
+
+def test_what_is_read_later_has_the_times_of_its_arrival():
+    """Thoughts, events and index entry are those of an answer that is read piece by piece."""
+    batches = []
+    for way in (Recording.feed, Recording.feed_later):
+        clock = FrozenClock()
+        one = recording(clock)
+        for seconds, piece in deltas():
+            clock.advance(seconds)
+            way(one, piece)
+        assert bool(one._unread) is (way is Recording.feed_later)
+        clock.advance(3.0)
+        batches.append(one.finish())
+    assert batches[0] == batches[1]
+    (thought,) = [draft for draft in batches[1].drafts if draft.type == "reasoning"]
+    timing = decode(thought.type, thought.version, thought.data).thought.timing
+    assert (timing.first - timing.sent, timing.last - timing.sent) == (500_000_000, 3_500_000_000)
+    assert timing.closed - timing.sent == 7_500_000_000
+
+
+def test_whoever_looks_sees_all_that_has_come():
+    clock = FrozenClock()
+    one = recording(clock)
+    versions = [one.version]
+    for seconds, piece in deltas():
+        clock.advance(seconds)
+        one.feed_later(piece)
+        versions.append(one.version)
+        assert not one._unread
+    assert versions[0] != versions[1] == versions[3] != versions[4]
+    assert one.spoke
+    assert one.done
+    assert one.snapshot().output[0].text == "I think so."
+
+
+def test_what_is_unread_is_bounded():
+    one = recording(FrozenClock())
+    for _, piece in [*deltas()][:-1] * 50:
+        one.feed_later(piece)
+        assert one._unread_size < MAX_UNREAD
+
+
+def test_a_fault_of_the_reader_costs_the_record_and_nobody_an_answer():
+    one = recording(FrozenClock())
+    one._reader.feed = lambda data: 1 / 0
+    one.feed_later(b"data: {}\n\n")
+    assert not one.done
+    assert "ZeroDivisionError" in one.capture_error

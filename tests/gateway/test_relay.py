@@ -59,6 +59,30 @@ class Watched:
         self.fed += data
         self.reader.feed(data)
 
+    feed_later = feed
+
+
+class Pushing:
+    """A connection whose chunks are pushed: to the relay's sink, or else into its hands."""
+
+    def __init__(self):
+        self.sink, self.waiting, self.arrived = None, asyncio.Queue(), []
+
+    def push(self, sink):
+        self.sink = sink if self.waiting.empty() else None
+
+    def receive(self, chunk):
+        """What a connection does in its callback; returns whether the sink took the chunk."""
+        taken = chunk is not None and self.sink is not None and self.sink(chunk)
+        if not taken:
+            self.sink = None
+            self.waiting.put_nowait(chunk)
+        return taken
+
+    async def chunks(self):
+        while (chunk := await self.waiting.get()) is not None:
+            yield chunk
+
 
 async def pieces(data, size):
     for start in range(0, len(data), size):
@@ -241,3 +265,92 @@ async def test_before_a_response_has_begun_a_comment_has_to_do():
                 await asyncio.sleep(0.001)
 
     await quiet.run(wait)
+
+
+FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
+LAST = b"data: [DONE]\n\n"
+
+
+class Pushed:
+    """A relay between a connection that pushes and a client that can be written to at once."""
+
+    def __init__(self):
+        self.shown, self.committed, self.slow = [], False, False
+        self.connection, self.watched = Pushing(), Watched("chat")
+        self.relay = Relay(
+            self.send,
+            self.watched,
+            DIALECTS["chat"],
+            self.commit,
+            push=self.connection.push,
+            write_now=self.write_now,
+        )
+
+    def write_now(self, chunk):
+        if not self.slow:
+            self.shown.append(("at once", chunk))
+        return not self.slow
+
+    async def send(self, message):
+        self.slow = False
+        self.shown.append(("sent", message["body"]))
+
+    async def commit(self):
+        self.committed = True
+        self.shown.append("committed")
+
+    async def start(self):
+        showing = asyncio.ensure_future(self.relay.forward(self.connection.chunks(), stream=True))
+        await asyncio.sleep(0)
+        return showing
+
+    async def pulled(self):
+        while self.connection.sink is None:
+            await asyncio.sleep(0)
+
+
+async def test_a_chunk_is_forwarded_in_the_callback_in_which_it_came_and_the_end_waits():
+    pushed = Pushed()
+    showing = await pushed.start()
+    assert pushed.connection.receive(FIRST)  # nothing was awaited since
+    assert pushed.shown == [("at once", FIRST)]
+    assert not pushed.connection.receive(LAST)
+    pushed.connection.receive(None)
+    await showing
+    assert pushed.shown[1:] == ["committed", ("sent", LAST), ("sent", b"")]
+    assert pushed.watched.fed == FIRST + LAST
+
+
+async def test_an_end_that_is_cut_over_pushed_chunks_waits_too():
+    pushed = Pushed()
+    showing = await pushed.start()
+    assert pushed.connection.receive(LAST[:9])
+    for cut in (LAST[9:11], LAST[11:]):
+        pushed.connection.receive(cut)
+    pushed.connection.receive(None)
+    await showing
+    assert pushed.shown.index("committed") < pushed.shown.index(("sent", LAST[11:]))
+    assert pushed.watched.fed == LAST
+
+
+async def test_a_slow_client_is_waited_for_and_nothing_overtakes():
+    pushed = Pushed()
+    showing = await pushed.start()
+    pushed.slow = True
+    assert not pushed.connection.receive(FIRST)
+    assert not pushed.connection.receive(FIRST[:20])  # while the first one waits
+    await pushed.pulled()
+    assert pushed.connection.receive(FIRST[20:])
+    assert pushed.shown == [("sent", FIRST), ("sent", FIRST[:20]), ("at once", FIRST[20:])]
+    pushed.connection.receive(None)
+    await showing
+    assert pushed.watched.fed == FIRST * 2
+
+
+async def test_after_the_end_nothing_is_pushed():
+    pushed = Pushed()
+    showing = await pushed.start()
+    pushed.relay.stop()
+    assert not pushed.connection.receive(FIRST)
+    showing.cancel()
+    await asyncio.gather(showing, return_exceptions=True)

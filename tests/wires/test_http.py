@@ -273,6 +273,42 @@ async def test_what_was_begun_can_be_read_on(wires):
     assert first + rest == body
 
 
+async def test_what_comes_can_be_pushed_until_a_piece_is_refused(wires):
+    """A sink gets each piece in its callback; what it refuses is read, and nothing overtakes it."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n"
+    said = [b"ab", b"cd", b"ef", b"gh", b"ij"]
+    steps = [step for piece in said for step in (piece, 0.05)]
+    server, wire = Server((head, 0.05, *steps)), wires()
+    pushed, pulled = [], []
+
+    def sink(piece):
+        if b"e" in piece:
+            return False
+        pushed.append(piece)
+        return True
+
+    async with server.running() as port:
+        outbound = Outbound(method="GET", url=f"http://127.0.0.1:{port}/", headers=[])
+        async with wire.send(outbound) as inbound:
+            inbound.push(sink)
+            async for chunk in inbound.chunks():
+                pulled.append(chunk)
+                inbound.push(sink)
+        assert (await fetch(wire, f"http://127.0.0.1:{port}/"))[2] == b"".join(said)
+        await wire.close()
+    assert b"".join(pulled).startswith(b"ef")
+    assert b"".join(pushed + pulled).startswith(b"abcd")
+    assert sorted(b"".join(pushed + pulled)) == sorted(b"".join(said))
+    assert server.connections == 1
+
+
+async def test_what_waits_to_be_read_is_not_overtaken():
+    connection = http_connection.HttpConnection(asyncio.get_running_loop())
+    connection._buffer.append(b"first")
+    connection.push(lambda piece: True)
+    assert connection._sink is None
+
+
 async def test_a_large_request_arrives_whole(wires):
     server, _ = await exchange(wires, (PLAIN,), body=b"y" * 900_000)
     assert server.requests[0][2] == b"y" * 900_000

@@ -120,6 +120,7 @@ class Reader(Protocol):
     done: bool  # the provider said that it is finished
     opening: bytes  # what a keep-alive repeats of how the answer began, if it does
     damaged: bool  # something in it is not UTF-8, and was read with U+FFFD in its place
+    arrived: int  # when the bytes that are fed arrived, by the monotonic clock; 0: just now
 
     @property
     def has_output(self) -> bool:

@@ -1,7 +1,8 @@
 """The base class of response readers: it times thoughts and emits the end of the turn, once.
 
-A dialect's reader derives from `BaseReader`: a `Stopwatch` per thought, one clock reading per feed
-for all events in it, and a `TurnEnded` that is emitted exactly once.
+A dialect's reader derives from `BaseReader`: a `Stopwatch` per thought, one time per feed for all
+events in it (when the bytes arrived, which may be before they are read), and a `TurnEnded` that is
+emitted exactly once.
 """
 
 import json
@@ -83,6 +84,7 @@ class BaseReader:
     stop_text = ""  # the text at which it stopped, where the provider says which
     opening = b""  # what a keep-alive repeats of how the answer began, if it does
     damaged = False  # something in it is not UTF-8, and was read with U+FFFD in its place
+    arrived = 0  # when the bytes that are read arrived, by the monotonic clock; 0: just now
     _ended = False
     _elements = 0  # beside the first one of each list
 
@@ -111,13 +113,14 @@ class BaseReader:
             check_answer_parts(self._elements)
 
     def tick(self) -> int:
-        """Read the clock, once per feed."""
-        self.now = self.clock.mono()
+        """Note when the bytes arrived, once per feed."""
+        self.now = self.arrived or self.clock.mono()
         return self.now
 
     def open_watch(self) -> Stopwatch:
         """Start the stopwatch of a thought that opens now."""
-        watch = Stopwatch(self.now, self.clock.wall())
+        late = (self.clock.mono() - self.arrived) / 1e9 if self.arrived else 0.0
+        watch = Stopwatch(self.now, self.clock.wall() - late)
         self.watches.append(watch)
         return watch
 

@@ -1,13 +1,15 @@
 """The recording of one answer: bytes in, and at its end one batch for the store.
 
 A recording begins when the request leaves; a second try has a second one. The caller has its bytes
-before they are fed to it. What cannot be read, or is larger than any request could take back, is
-not kept, and the turn says why (`capture_error`).
+before they are fed to it. Pieces of a stream may be read later than they come, several at once:
+each is read as of its arrival, and whoever looks sees all of them. What cannot be read, or is
+larger than any request could take back, is not kept, and the turn says why (`capture_error`).
 """
 
 import asyncio
 from codecs import BOM_UTF8
 from contextlib import suppress
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,6 +19,7 @@ from thoughtline.dialects.limits import CHECKED_SIZE, TooComplex
 from thoughtline.engine.capture import Capture
 from thoughtline.engine.decision import RequestDecision
 from thoughtline.engine.translation import Translation
+from thoughtline.errors import fault
 from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
 from thoughtline.log.turns import Turn
 from thoughtline.stores.base import Batch
@@ -25,6 +28,8 @@ MAX_BYTES = 64 << 20
 """Of an answer larger than this nothing is kept: no request would take it back."""
 BROKE_OFF = "the upstream ended its answer before the end"
 """Why a turn failed whose answer just stops."""
+MAX_UNREAD = 2 << 10
+"""Bytes that have come and are not read yet, at most."""
 _EVENT_STREAM = (b"data:", b"event:", b":")
 """How a stream of events begins."""
 
@@ -42,6 +47,8 @@ class Recording:
     _late: Reader | None = None  # of what comes after the end
     _held = b""  # the beginning of what may be a byte order mark
     _form_known = False  # the first bytes have come, which say whether it is a stream
+    _unread_size = 0
+    _arrived = 0  # when what is being read arrived, if that was earlier
 
     def __init__(
         self,
@@ -74,12 +81,15 @@ class Recording:
         self._stream = stream
         self._max_bytes = max_bytes
         self._heavy = heavy  # the request is
+        self._unread: list[Any] = []  # arrival and bytes of each piece, in turn: tuples take memory
         self._reader = self._new_reader()
 
     def _new_reader(self) -> Reader:
-        return self._dialect.reader(
+        reader = self._dialect.reader(
             stream=self._stream, clock=self._clock, origin=self._origin, sent=self.departed
         )
+        reader.arrived = self._arrived
+        return reader
 
     @property
     def session(self) -> str:
@@ -99,12 +109,12 @@ class Recording:
     @property
     def done(self) -> bool:
         """Whether the provider said that it is finished."""
-        return self._reader.done
+        return self._caught_up().done
 
     @property
     def opening(self) -> bytes:
         """What a keep-alive repeats of how the answer began, if it does."""
-        return self._reader.opening
+        return self._caught_up().opening
 
     @property
     def running(self) -> bool:
@@ -131,17 +141,17 @@ class Recording:
     @property
     def version(self) -> tuple[bool, ...]:
         """Changes whenever a thought opens or closes, or the model speaks."""
-        return self._reader.version
+        return self._caught_up().version
 
     @property
     def spoke(self) -> bool:
         """Whether anything but thoughts has come."""
-        return self._reader.has_output
+        return self._caught_up().has_output
 
     def snapshot(self) -> Turn:
         """The turn as far as it has come; a thought that is growing has no end yet."""
-        capture = self.capture
-        return capture.snapshot(capture.output if self.finished else self._reader.snapshot())
+        reader, capture = self._caught_up(), self.capture
+        return capture.snapshot(capture.output if self.finished else reader.snapshot())
 
     @property
     def refusal(self) -> str:
@@ -151,8 +161,37 @@ class Recording:
             return ""
         return "" if self._broke_off else ended.reason
 
+    def feed_later(self, data: bytes) -> None:
+        """Take in a piece of the answer that has just come; it is read when somebody looks."""
+        self._unread += (self._clock.mono(), data)
+        self._unread_size += len(data)
+        if self._unread_size >= MAX_UNREAD:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read the pieces that have come so far, each as of its arrival."""
+        unread, self._unread, self._unread_size = iter(self._unread), [], 0
+        try:
+            for self._arrived in unread:
+                self._reader.arrived = self._arrived
+                self._feed(next(unread))
+        except Exception as error:  # noqa: BLE001 (no fault of ours may cost a client its answer)
+            self.give_up(fault(error))
+        self._reader.arrived = self._arrived = 0
+
+    def _caught_up(self) -> Reader:
+        """The reader, which has read all that has come."""
+        if self._unread:
+            self.catch_up()
+        return self._reader
+
     def feed(self, data: bytes) -> list[StreamEvent]:
         """Take in a piece of the answer; what happened in it, for whoever watches."""
+        if self._unread:
+            self.catch_up()
+        return self._feed(data)
+
+    def _feed(self, data: bytes) -> list[StreamEvent]:
         self._fed += len(data)
         if self._fed > self._max_bytes:
             self.give_up(f"the answer is larger than {self._max_bytes} bytes")
@@ -218,6 +257,7 @@ class Recording:
 
     def close(self, reason: str = "") -> list[StreamEvent]:
         """The answer is over, or cut: what remains, last of all the turn's end."""
+        self._caught_up()
         remains = self._remains(reason)
         self.capture.take(remains)
         return remains
@@ -241,6 +281,7 @@ class Recording:
         """
         if self.finished:
             return None
+        self._caught_up()
         self.finished = True
         self.close(reason)
         ended = self.capture.ended

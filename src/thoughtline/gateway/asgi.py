@@ -9,6 +9,10 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+WriteNow = Callable[[bytes], bool]
+"""Sends a chunk of a body at once; False where that takes waiting: then `send` does."""
+WRITE_NOW = "thoughtline.write_now"
+"""The extension under which the own server offers that to an application."""
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Headers as the ASGI server gives them, with names in lower case."""
 

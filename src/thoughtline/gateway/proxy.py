@@ -7,7 +7,7 @@ that no dialect can read. Whatever the store does, requests flow.
 
 import asyncio
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from urllib.parse import quote
@@ -27,12 +27,14 @@ from thoughtline.engine.routes import Route, asked, climbs
 from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.asgi import (
+    WRITE_NOW,
     DisconnectWatcher,
     InFlight,
     RawHeaders,
     Receive,
     Scope,
     Send,
+    WriteNow,
     respond_json,
 )
 from thoughtline.gateway.auth import Auth, Principal
@@ -192,6 +194,7 @@ class HttpCaller:
         self._method: str = scope["method"]
         self._receive = receive
         self._send = send
+        self._write_now: WriteNow | None = scope.get("extensions", {}).get(WRITE_NOW)
         self._headers: RawHeaders = scope["headers"]
         self._known: dict[bytes, bytes] = dict(self._headers)
         self._query: str = scope.get("query_string", b"").decode("latin-1")
@@ -439,7 +442,11 @@ class HttpCaller:
         if translation is not None:
             stream = translation.translation.params.stream
             received = translation.answer_headers(received, stream=stream)
-        make = partial(TranslatedRelay, translation.translation) if translation else Relay
+        make: Callable[..., Relay] = partial(
+            Relay, push=getattr(inbound, "push", None), write_now=self._write_now
+        )
+        if translation is not None:
+            make = partial(TranslatedRelay, translation.translation)
         relay = make(
             self._send,
             exchange.recording,

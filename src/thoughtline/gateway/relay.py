@@ -1,8 +1,9 @@
 """Forwards an answer to the client: bytes first, then a copy to the recording; the end waits.
 
-Each chunk is forwarded as it came and read afterwards. Only the end of a response (the event that
-closes a stream, the last bytes of a JSON body) waits for the commit, for a bounded time: what a
-client has received in full is in the log, whatever happens next. While a model thinks, the
+Each chunk is forwarded as it came and read afterwards: where wire and server allow it, in the
+callback in which it came, and read together with others. Only the end of a response (the event
+that closes a stream, the last bytes of a JSON body) waits for the commit, for a bounded time: what
+a client has received in full is in the log, whatever happens next. While a model thinks, the
 dialect's own keep-alive is sent between events.
 """
 
@@ -13,10 +14,14 @@ from typing import Any
 from thoughtline.dialects.base import Dialect
 from thoughtline.engine.recording import Recording
 from thoughtline.errors import fault
-from thoughtline.gateway.asgi import Send
+from thoughtline.gateway.asgi import Send, WriteNow
 from thoughtline.gateway.bodies import UNCOMPRESSED, Decompressor
+from thoughtline.wires.http_connection import Sink
 
 Commit = Callable[[], Awaitable[None]]
+Push = Callable[[Sink], None]
+"""Asks for chunks as soon as they come, until one is refused."""
+
 
 _OVERLAP = 24
 _BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
@@ -27,6 +32,8 @@ class Relay:
 
     _busy = False
     _committed = False
+    _tail = b""  # of what was forwarded: the end of a stream may be cut anywhere
+    _ending = False  # inside of an event that may be the last one: it may come in many chunks
     _between = True  # the last byte sent ended an event: a keep-alive may stand here
     _seen = b""  # the last chunk
     _last = 0.0  # when something was last sent, by the loop's clock
@@ -43,12 +50,17 @@ class Relay:
         encoding: str = "",
         *,
         start: Commit | None = None,
+        push: Push | None = None,
+        write_now: WriteNow | None = None,
     ) -> None:
         self._send = send
+        self._push = push if write_now is not None and not encoding else None
+        self._write_now = write_now
         self._start = start  # sends status and headers; None: they are out
         self._recording = recording
         self._dialect = dialect
         self._commit = commit
+        self._seen_end = dialect.stream_end.search
         self._decompressor = Decompressor(encoding) if encoding else UNCOMPRESSED
 
     def forward(self, chunks: AsyncIterator[bytes], *, stream: bool) -> Coroutine[Any, Any, None]:
@@ -57,15 +69,14 @@ class Relay:
 
     async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
         await self._begin()
-        seen = self._dialect.stream_end.search
-        clock = asyncio.get_running_loop().time
-        tail = b""
-        ending = False  # inside of an event that may be the last one: it may come in many chunks
+        self._loop = asyncio.get_running_loop()
+        self._ask_for_more()
         async for chunk in chunks:
-            probe = tail + chunk
-            tail = probe[-_OVERLAP:]
-            ending = ending or self._decompressor.compressed or seen(probe) is not None
-            if ending and not self._committed:
+            probe = self._tail + chunk
+            self._ending = (
+                self._ending or self._decompressor.compressed or self._seen_end(probe) is not None
+            )
+            if self._ending and not self._committed:
                 self.take(chunk)
                 if self._recording.done:
                     await self._commit_once()
@@ -75,13 +86,33 @@ class Relay:
                     await self._forward(chunk)
                 finally:  # a client that leaves here does not make a hole in the record
                     self.take(chunk)
-            self._between, self._seen = chunk.endswith(_BLANK), chunk
-            ending = ending and not self._between
-            self._last = clock()
+            self._note(chunk, probe)
+            self._ending = self._ending and not self._between
+            self._ask_for_more()
         await self._commit_once()
         if self._recording.has_late:
             await self._commit()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _ask_for_more(self) -> None:
+        """Have the next chunks forwarded as soon as they come, unless they are the end."""
+        if self._push is not None and not self._ending and not self._committed:
+            self._push(self._forward_now)
+
+    def _forward_now(self, chunk: bytes) -> bool:
+        """Forward a chunk in its callback; False where it may be the end, or the client is slow."""
+        probe = self._tail + chunk
+        if self._write_now is None or self._seen_end(probe) or not self._write_now(chunk):
+            return False
+        self._recording.feed_later(chunk)
+        self._note(chunk, probe)
+        return True
+
+    def _note(self, chunk: bytes, probe: bytes) -> None:
+        """Keep of a chunk that was forwarded what the next one needs."""
+        self._tail = probe[-_OVERLAP:]
+        self._between, self._seen = chunk.endswith(_BLANK), chunk
+        self._last = self._loop.time()
 
     async def _whole(self, chunks: AsyncIterator[bytes]) -> None:
         held = b""
@@ -149,7 +180,8 @@ class Relay:
             self._timer = loop.call_later(interval, self._tick)
 
     def stop(self) -> None:
-        """No more pings."""
+        """No more pings, and nothing that comes is forwarded in its callback any more."""
+        self._write_now = None
         if self._timer is not None:
             self._timer.cancel()
         if self._ping is not None:

@@ -2,12 +2,14 @@
 
 A connection carries one request at a time. Incoming bytes are parsed at once (httptools) and
 buffered until the reader asks for them; when the buffer is full, reading stops, which slows the
-upstream down. The timeout is one deadline that moves with each read: a timer checks it when it is
-due, so that no timer is set per chunk.
+upstream down. A reader that can take them at once gets them in the connection's own callback
+(`push`). The timeout is one deadline that moves with each read: a timer checks it when it is due,
+so that no timer is set per chunk.
 """
 
 import asyncio
 import select
+from collections.abc import Callable
 from typing import Self, cast
 
 import httptools
@@ -23,6 +25,9 @@ IDLE_BEFORE_CHECK = 1.0
 
 MAX_HEAD = 1 << 20
 """Bytes that the status line and headers of a response may have, and its trailers."""
+
+Sink = Callable[[bytes], bool]
+"""Takes a piece of a body in the callback in which it came; False: it cannot, or may not."""
 
 _NO_BODY = (204, 304)
 
@@ -57,6 +62,7 @@ class HttpConnection(asyncio.Protocol):
         self.headers: Headers = []
         self._buffer: list[bytes] = []
         self._buffered = 0
+        self._sink: Sink | None = None  # gets what comes, as long as it takes it
         self._head_size = 0  # bytes of the head; after it, those since the last byte of the body
         self._complete = False  # the response has ended
         self._keep_alive = False  # the connection can carry another request
@@ -138,6 +144,13 @@ class HttpConnection(asyncio.Protocol):
             self._resume()
         return buffer[0] if len(buffer) == 1 else b"".join(buffer)
 
+    def push(self, sink: Sink) -> None:
+        """Give what comes to the sink at once, until it refuses a piece: that one is a chunk again.
+
+        While chunks wait to be read, nothing overtakes them.
+        """
+        self._sink = None if self._buffer else sink
+
     def _data(self) -> asyncio.Future[None]:
         """A future that is done when something arrived, or the connection ended."""
         if self.error is not None and not self._complete:
@@ -185,6 +198,14 @@ class HttpConnection(asyncio.Protocol):
                 return
         if not self.status:
             return
+        if self._sink is not None and self._buffer:
+            pieces = self._buffer
+            if self._sink(pieces[0] if len(pieces) == 1 else b"".join(pieces)):
+                self._buffer, self._buffered = [], 0
+                if not self._complete:
+                    return
+            else:
+                self._sink = None
         if self._buffered > MAX_BUFFERED and not self._paused:
             self._paused = True
             self._transport.pause_reading()

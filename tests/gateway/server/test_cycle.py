@@ -122,6 +122,28 @@ async def test_nothing_is_written_to_a_client_that_left(cycle):
     assert transport.packets == []
 
 
+async def test_a_chunk_of_a_stream_can_be_written_at_once(cycle):
+    made, transport = cycle
+    assert not made.write_now(b"early")  # there is no head yet
+    await made.send(start())
+    assert made.write_now(b"ab")
+    assert made.write_now(b"c")
+    made._connection.flow.pause_writing()
+    assert not made.write_now(b"slow")
+    made._connection.flow.resume_writing()
+    made.disconnect()
+    assert not made.write_now(b"gone")
+    stream = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    assert transport.packets == [stream + b"2\r\nab\r\n", b"1\r\nc\r\n"]
+
+
+async def test_what_has_a_length_is_not_written_at_once(cycle):
+    made, transport = cycle
+    await made.send(start(content_length=b"4"))
+    assert not made.write_now(b"body")
+    assert transport.packets == []
+
+
 # -- answers -------------------------------------------------------------------------------------
 
 

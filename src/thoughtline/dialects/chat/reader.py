@@ -64,7 +64,7 @@ class ChatReader(ChatBaseReader):
     def feed(self, data: bytes) -> list[StreamEvent]:
         emitted: list[StreamEvent] = []
         if not self._ended:
-            self.now = self.clock.mono()
+            self.tick()
             self._read(self._sse.feed_data(data), emitted)
         return emitted
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from thoughtline.gateway.asgi import App, Scope
+from thoughtline.gateway.asgi import WRITE_NOW, App, Scope
 
 if TYPE_CHECKING:
     from thoughtline.gateway.server.protocol import HttpProtocol
@@ -86,6 +86,7 @@ class RequestCycle:
 
     async def run(self, app: App, scope: Scope) -> None:
         """Run the application; where it fails, answer 500 or close the connection."""
+        scope["extensions"] = {WRITE_NOW: self.write_now}
         try:
             await app(scope, self.receive, self.send)
         except asyncio.CancelledError:  # the server has stopped, and waited for long enough
@@ -180,6 +181,15 @@ class RequestCycle:
             self._send_body(message.get("body", b""), last=not message.get("more_body", False))
         else:
             self._send_head(message["status"], message.get("headers", ()))
+
+    def write_now(self, chunk: bytes) -> bool:
+        """Send a chunk of a stream at once; False where the client has to be waited for."""
+        if not self._chunked or self._connection.flow.write_paused:
+            return False
+        if self.disconnected or self.complete:
+            return False
+        self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        return True
 
     def _send_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.started, self._expects_continue = True, False
