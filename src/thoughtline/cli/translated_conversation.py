@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from thoughtline.cli.conversation import TOOLS, ProviderRefused, SimulatedConversation, stripped
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, stop_reason
+from thoughtline.engine.caller import Incoming
 from thoughtline.engine.capture import output_parts
 from thoughtline.engine.exchange import Engine, Exchange
 from thoughtline.engine.translated_source import translated
@@ -52,18 +53,15 @@ class TranslatedConversation(SimulatedConversation):
         return self.turns[-1]
 
     async def _begin(self, engine: Engine, body: bytes) -> Exchange:
-        incoming = await translated(
-            self.client.read(body),
-            client=self.client,
-            provider=self.dialect,
+        asked = Incoming(
+            request=self.client.read(body),
+            dialect=self.client,
             target=self.target,
             tenant=self.tenant,
-            hints=(),
-            handles=self._handles,
-            store=engine.store,
-            clock=self._clock,
-            strict=False,
             received=self._clock.mono(),
+        )
+        incoming = await translated(
+            asked, self.dialect, self._handles, store=engine.store, clock=self._clock
         )
         exchange = await engine.begin(incoming)
         exchange.record()

@@ -39,7 +39,9 @@ class Incoming(Struct, frozen=True, kw_only=True):
     source: Source | None = None
     path: RequestPath | None = None
     normalised: Normalised | None = None
-    translation: Translation | None = None  # where the client speaks another dialect
+    # where the client speaks another dialect
+    effort: str = ""  # to ask for, whatever the client says; empty: what it says
+    translation: Translation | None = None
 
 
 class ProviderAnswer(Protocol):

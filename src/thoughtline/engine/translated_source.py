@@ -238,31 +238,19 @@ def _allowed(translation: Translation) -> list[ToolSpec]:
 
 
 async def translated(
-    request: Request,
-    *,
-    client: Dialect,
-    provider: Dialect,
-    target: Target,
-    tenant: str,
-    hints: Sequence[str],
-    handles: Handles,
-    store: Store,
-    clock: Clock,
-    strict: bool,
-    received: int,
-    effort: str = "",
-    heavy: bool = False,
+    asked: Incoming, provider: Dialect, handles: Handles, *, store: Store, clock: Clock
 ) -> Incoming:
-    """A client's request as the engine takes it, for a provider of another dialect."""
+    """A client's request for a provider of another dialect, which is already its target."""
+    client, target, tenant = asked.dialect, asked.target, asked.tenant
     recalled = await recall(
-        request, client, tenant, store, remembered=False, endpoint=target.origin.endpoint
+        asked.request, client, tenant, store, remembered=False, endpoint=target.origin.endpoint
     )
 
     def write() -> Incoming:
         params = client.params(recalled.request)
         translation = Translation(
             client=client,
-            params=replace(params, effort=effort) if effort else params,
+            params=replace(params, effort=asked.effort) if asked.effort else params,
             names=ToolNames(params.tools),
             handles=handles,
             tenant=tenant,
@@ -274,24 +262,21 @@ async def translated(
             ),
         )
         source = TranslatedSource(store, clock, translation, provider, target)
-        path = _path(recalled.request, hints, source, bound=target.policy.prefix)
+        path = _path(recalled.request, asked.hints, source, bound=target.policy.prefix)
         written = source.request(path)
         known = recalled.known_turns | _named(recalled.request, handles, tenant)
-        return Incoming(
+        return replace(
+            asked,
             request=written,
             dialect=provider,
-            target=target,
-            tenant=tenant,
-            strict=strict,
-            received=received,
-            heavy=heavy,
+            hints=(),  # they are in the path
             source=source,
             path=replace(path, thinking=written.thinking),
             normalised=Normalised(request=written, known_turns=known),
             translation=translation,
         )
 
-    return await run_aside(write) if heavy else write()
+    return await run_aside(write) if asked.heavy else write()
 
 
 def _path(

@@ -142,17 +142,21 @@ class Proxy:
         received: int,
         counts: bool = False,
         heavy: bool = False,
+        speaks: str = "",
     ) -> Incoming:
-        """A client's request as the engine takes it."""
+        """A client's request as the engine takes it; the upstream may speak another dialect."""
         if principal.claims is not None:
             principal = self.auth.at_upstream(principal, upstream)
         account = self.auth.fingerprint(upstream.key) if upstream.key else principal.account
         return Incoming(
             request=request,
             dialect=dialect,
-            target=upstream.target(dialect=dialect.name, model=request.model, account=account),
+            target=upstream.target(
+                dialect=speaks or dialect.name, model=request.model, account=account
+            ),
             tenant=principal.tenant,
             claimed=principal.claimed,
+            effort=upstream.effort,
             hints=hints,
             strict=strict,
             received=received,
@@ -231,11 +235,9 @@ class HttpCaller:
         if request is None or self.dialect is None or self._principal is None:
             await self._pass_through(self.upstream)
             return None
-        if provider:
-            return await self._translated(request, DIALECTS[provider], heavy=heavy)
-        if self.upstream.renames:
+        if self.upstream.renames and not provider:
             request = self._renamed(request, self.dialect, self.upstream.served)
-        return proxy.incoming(
+        incoming = proxy.incoming(
             request,
             dialect=self.dialect,
             upstream=self.upstream,
@@ -245,27 +247,15 @@ class HttpCaller:
             received=received,
             counts=self.route.counts,
             heavy=heavy,
+            speaks=provider,
         )
+        return await self._translated(incoming, self.upstream) if provider else incoming
 
-    async def _translated(
-        self, request: Request, provider: Dialect, *, heavy: bool
-    ) -> Incoming | None:
+    async def _translated(self, asked: Incoming, upstream: Upstream) -> Incoming | None:
         """The request in the dialect that the upstream speaks."""
-        proxy, upstream, principal = self.proxy, self.upstream, self._principal
-        assert upstream and principal and self.dialect  # noqa: S101, PT018 (set by `read`)
+        proxy, provider = self.proxy, DIALECTS[asked.target.origin.dialect]
         incoming, self._translation = await translated_request(
-            request,
-            client=self.dialect,
-            provider=provider,
-            upstream=upstream,
-            principal=proxy.auth.at_upstream(principal, upstream),
-            auth=proxy.auth,
-            engine=proxy.engine,
-            hints=headers.session_hints(self._known),
-            strict=proxy.options.strict or self._replay == "strict",
-            received=self._received,
-            heavy=heavy,
-            query=self._query,
+            asked, provider, proxy.auth, proxy.engine, query=self._query
         )
         if not self.route.counts:
             return incoming

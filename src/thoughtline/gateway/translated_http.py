@@ -10,14 +10,14 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from thoughtline.dialects.base import Dialect, Request
+from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.upstream_errors import upstream_error
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.exchange import Engine
 from thoughtline.engine.translated_source import TranslatedSource, translated
 from thoughtline.engine.translation import Translation
-from thoughtline.gateway.auth import Auth, Principal
+from thoughtline.gateway.auth import Auth
 from thoughtline.gateway.errors import impossible, untranslatable
 from thoughtline.gateway.headers import with_configured
 from thoughtline.wires.base import Outbound
@@ -96,43 +96,17 @@ class HttpTranslation:
 
 
 async def translated_request(
-    request: Request,
-    *,
-    client: Dialect,
-    provider: Dialect,
-    upstream: Upstream,
-    principal: Principal,
-    auth: Auth,
-    engine: Engine,
-    hints: Sequence[str],
-    strict: bool,
-    received: int,
-    heavy: bool,
-    query: str = "",
+    asked: Incoming, provider: Dialect, auth: Auth, engine: Engine, *, query: str = ""
 ) -> tuple[Incoming, HttpTranslation]:
     """A client's request for an upstream that speaks another dialect."""
-    account = auth.fingerprint(upstream.key) if upstream.key else principal.account
     incoming = await translated(
-        request,
-        client=client,
-        provider=provider,
-        target=upstream.target(dialect=provider.name, model=request.model, account=account),
-        tenant=principal.tenant,
-        hints=hints,
-        handles=auth.handles,
-        store=engine.store,
-        clock=engine.clock,
-        strict=strict,
-        received=received,
-        effort=upstream.effort,
-        heavy=heavy,
+        asked, provider, auth.handles, store=engine.store, clock=engine.clock
     )
-    incoming = replace(incoming, claimed=principal.claimed)
     source, translation = incoming.source, incoming.translation
     assert translation and isinstance(source, TranslatedSource)  # noqa: S101, PT018
     if translation.refused:
         raise impossible(translation.refused, provider.name)
-    if strict and source.left:
+    if asked.strict and source.left:
         raise untranslatable(source.left, provider.name)
-    told = replace(translation, array=request.stream and client.streams_array(query))
-    return incoming, HttpTranslation(told, provider, source.left)
+    array = asked.request.stream and asked.dialect.streams_array(query)
+    return incoming, HttpTranslation(replace(translation, array=array), provider, source.left)
