@@ -14,6 +14,7 @@ Every pair of dialects (`test_every_pair.py`, unless another file is named):
     300 messages                    test_a_long_history_is_read_once_…: work is counted, not time
     arguments and ids as emitted    test_arguments_go_back_…, test_ids_go_back_…
     seals and handles               test_no_seal_crosses_…, test_handles_…, log/test_handles.py
+    calls without results           test_a_call_without_a_result_is_answered
     token counts                    test_tokens_are_counted_as_the_provider_counts_them
 
 From one dialect to another: `test_responses_to_chat.py` (Codex), `test_messages_to_chat.py` (Claude

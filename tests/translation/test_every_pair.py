@@ -362,3 +362,47 @@ def test_a_long_history_is_read_once_and_written_a_fixed_number_of_times(
     talker.turn()
     many = next(written) - before[0] - 1, next(reads) - before[1] - 1
     assert many == few
+
+
+# -- calls without results ---------------------------------------------------------------------------
+
+
+def without_results(entries, *, every=1):
+    """A history in which (every nth of) the results are missing, as when a run was interrupted."""
+    seen = count()
+    kept = []
+    for entry in entries:
+        inner = next((m for m in ("content", "parts") if isinstance(entry.get(m), list)), "")
+        if _is_result(entry):
+            if next(seen) % every:
+                kept.append(entry)
+            continue
+        if inner:
+            entry[inner] = [
+                part for part in entry[inner] if not _is_result(part) or next(seen) % every
+            ]
+            if not entry[inner]:
+                continue
+        kept.append(entry)
+    return kept
+
+
+def _is_result(part):
+    kinds = ("function_call_output", "tool_result")
+    return part.get("role") == "tool" or part.get("type") in kinds or "functionResponse" in part
+
+
+@pytest.mark.parametrize("every", [1, 2], ids=["all", "one of two"])
+@every_pair
+def test_a_call_without_a_result_is_answered(dialect, provider, every):
+    gateway = TranslatingGateway(provider)
+    talker = gateway.client(dialect, echo=lambda entries: without_results(entries, every=every))
+    for _ in range(2):
+        assert talker.turn().status == 200  # two calls at once, then one
+        talker.history.append(talker.user("Never mind, go on."))
+    reply = talker.turn()
+    assert reply.status == 200, reply.body
+    clean(gateway)
+    last = gateway.wire.sent[-1].body
+    assert last.count(b"No result: the call was interrupted") == (3 if every == 1 else 2)
+    assert "left=call_without_result" in reply.headers["x-thoughtline-translated"]

@@ -22,7 +22,7 @@ from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.client_source import ClientSource
 from thoughtline.engine.decision import Fields, Found, RequestDecision
-from thoughtline.engine.history import with_thoughts, without_thoughts
+from thoughtline.engine.history import missing_result, with_thoughts, without_thoughts
 from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.server_state import recall, references
@@ -40,6 +40,7 @@ from thoughtline.replay.match import RequestPath, request_path
 from thoughtline.stores.base import Store
 
 _LOST_RESULT = "result_without_call"
+_LOST_CALL = "call_without_result"
 
 
 class TranslatedSource(ClientSource):
@@ -132,17 +133,23 @@ class TranslatedSource(ClientSource):
     ) -> tuple[Part, ...]:
         """An input with its results first, under the ids of the calls that go upstream.
 
-        No provider takes a result without its call: one whose call is gone is left out, and so is
-        one that is told again, as Gemini CLI does when it resumes.
+        No provider takes a result without its call, or a call without its result. A result whose
+        call is gone is left out, and so is one that is told again, as Gemini CLI does when it
+        resumes; a call that was interrupted gets a result that says so.
         """
         given = [_unprefixed(part, echoed) for part in parts if isinstance(part, Result)]
         results: list[Result] = []
-        for index, place in enumerate(answered_calls(echoed, given)):
+        places = answered_calls(echoed, given)
+        for index, place in enumerate(places):
             result = given[index]
             if place is not None and place < len(calls):
                 results.append(replace(result, call=calls[place].id, name=calls[place].name))
-            elif result not in given[:index] and _LOST_RESULT not in self.left:
-                self.left = (*self.left, _LOST_RESULT)
+            elif result not in given[:index]:
+                self._leave(_LOST_RESULT)
+        lost = [missing_result(call) for at, call in enumerate(calls) if at not in places]
+        if lost:
+            results += lost
+            self._leave(_LOST_CALL)
         said: list[Part] = [part for part in parts if not isinstance(part, Result)]
         if not self._takes.late_system:
             said = [Text(text=part.text) if isinstance(part, Note) else part for part in said]
@@ -151,6 +158,10 @@ class TranslatedSource(ClientSource):
         if self._takes.media_in_results:
             return (*results, *said)
         return (*[replace(result, media=()) for result in results], *_shown(results), *said)
+
+    def _leave(self, name: str) -> None:
+        if name not in self.left:
+            self.left = (*self.left, name)
 
     def _write(self, turns: Sequence[Turn], fields: Fields) -> bytes:
         translation = self._translation

@@ -2,7 +2,7 @@
 
 A thought is a thinking block whose signature is a handle: it names the turn in the log. It comes in
 exactly one `signature_delta` at the end of its block; a thought that cannot be read is a redacted
-block.
+block, and one that the client does not want to see an empty one.
 """
 
 from collections.abc import Iterable
@@ -61,8 +61,10 @@ class MessagesAnswerWriter:
             case BlockStart():
                 self._open = block
                 # A thought with nothing to read is a block of another type: wait for its text.
-                self._begun = block.kind != "thought"
+                self._begun = block.kind != "thought" or self._head.hides_thoughts
                 return self._announce(block) if self._begun else b""
+            case BlockDelta() if block.kind == "thought" and self._head.hides_thoughts:
+                return b""
             case BlockDelta():
                 made = b"" if self._begun else self._announce(block)
                 self._begun = True
@@ -90,7 +92,8 @@ class MessagesAnswerWriter:
             handle = self._head.handle(block.nth)
             if self._begun:
                 made = self._delta(block, {"type": "signature_delta", "signature": handle})
-                whole = {"type": "thinking", "thinking": block.text, "signature": handle}
+                shown = "" if self._head.hides_thoughts else block.text
+                whole = {"type": "thinking", "thinking": shown, "signature": handle}
             else:
                 whole = {"type": "redacted_thinking", "data": handle}
                 made = self._event("content_block_start", index=block.index, content_block=whole)

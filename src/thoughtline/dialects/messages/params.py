@@ -53,6 +53,7 @@ def read_params(request: Request) -> RequestParams:
     left = unread(document, _READ, _USUAL)
     left += [f"output_config.{name}" for name in unread(output, ("effort", "format"))]
     form = mapping(output.get("format") or document.get("output_format"))
+    thinking = mapping(document.get("thinking"))
     return RequestParams(
         model=request.model,
         stream=request.stream,
@@ -61,7 +62,8 @@ def read_params(request: Request) -> RequestParams:
         tools=tools,
         tool_choice=_choice(choice),
         parallel_calls=None if parallel is None else not parallel,
-        effort=_effort(mapping(document.get("thinking")), read_effort(output.get("effort"), left)),
+        effort=_effort(thinking, read_effort(output.get("effort"), left)),
+        hides_thoughts=thinking.get("display") == "omitted",
         max_tokens=whole_number(document.get("max_tokens")),
         temperature=number(document.get("temperature")),
         top_p=number(document.get("top_p")),
