@@ -111,7 +111,7 @@ class AnswerHead(Struct, frozen=True, kw_only=True):
     stream: bool
     handle: Callable[[int], str]  # the opaque value that names the nth thought of the turn
     input_estimate: int = 0  # tokens, where a client wants a number before the provider has one
-    hides_thoughts: bool = False  # only the opaque value is told
+    wants_thoughts: bool = True  # else only the opaque value is told
     wants_summary: bool = False
     wants_usage: bool = True
     array: bool = False  # the stream is one JSON array, where a dialect has that

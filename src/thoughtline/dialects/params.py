@@ -67,7 +67,7 @@ class RequestParams(Struct, frozen=True, kw_only=True):
     stop: tuple[str, ...] = ()
     output_format: OutputFormat | None = None
     verbosity: str = ""
-    hides_thoughts: bool = False  # the client wants to be shown no thought, only its seal
+    wants_thoughts: bool = True  # else the client is told their seals alone
     wants_summary: bool = False  # the client shows summaries of thoughts, not thoughts
     wants_usage: bool = True  # the client takes a last chunk that only counts tokens
     left: tuple[str, ...] = ()  # what no other dialect can say, by name

@@ -80,7 +80,7 @@ class Translation(Struct, frozen=True, kw_only=True, eq=False):
             created=int(created),
             stream=self.params.stream,
             handle=lambda nth: self.handles.make(self.tenant, turn, nth),
-            hides_thoughts=self.params.hides_thoughts,
+            wants_thoughts=self.params.wants_thoughts,
             wants_summary=self.params.wants_summary,
             wants_usage=self.params.wants_usage,
             array=self.array,

@@ -52,8 +52,8 @@ class GeminiAnswerWriter:
         match event:
             case BlockDelta() if block.kind == "thought":
                 self._thought = True
-                hidden = self._head.hides_thoughts
-                return b"" if hidden else self._take({"text": event.text, "thought": True})
+                shown = {"text": event.text, "thought": True}
+                return self._take(shown) if self._head.wants_thoughts else b""
             case BlockDelta() if block.kind == "text":
                 return self._take({"text": event.text})
             case BlockEnd() if block.kind == "call":

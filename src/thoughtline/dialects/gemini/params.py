@@ -65,7 +65,7 @@ def read_params(request: Request) -> RequestParams:
         tools=tools,
         tool_choice=_choice(calling),
         effort=_effort(thinking),
-        hides_thoughts=member(thinking, "includeThoughts") is False,
+        wants_thoughts=member(thinking, "includeThoughts") is not False,
         max_tokens=whole_number(member(config, "maxOutputTokens")),
         temperature=number(config.get("temperature")),
         top_p=number(member(config, "topP")),

@@ -61,9 +61,9 @@ class MessagesAnswerWriter:
             case BlockStart():
                 self._open = block
                 # A thought with nothing to read is a block of another type: wait for its text.
-                self._begun = block.kind != "thought" or self._head.hides_thoughts
+                self._begun = block.kind != "thought" or not self._head.wants_thoughts
                 return self._announce(block) if self._begun else b""
-            case BlockDelta() if block.kind == "thought" and self._head.hides_thoughts:
+            case BlockDelta() if block.kind == "thought" and not self._head.wants_thoughts:
                 return b""
             case BlockDelta():
                 made = b"" if self._begun else self._announce(block)
@@ -92,7 +92,7 @@ class MessagesAnswerWriter:
             handle = self._head.handle(block.nth)
             if self._begun:
                 made = self._delta(block, {"type": "signature_delta", "signature": handle})
-                shown = "" if self._head.hides_thoughts else block.text
+                shown = block.text if self._head.wants_thoughts else ""
                 whole = {"type": "thinking", "thinking": shown, "signature": handle}
             else:
                 whole = {"type": "redacted_thinking", "data": handle}

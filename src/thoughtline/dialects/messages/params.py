@@ -63,7 +63,7 @@ def read_params(request: Request) -> RequestParams:
         tool_choice=_choice(choice),
         parallel_calls=None if parallel is None else not parallel,
         effort=_effort(thinking, read_effort(output.get("effort"), left)),
-        hides_thoughts=thinking.get("display") == "omitted",
+        wants_thoughts=thinking.get("display") != "omitted",
         max_tokens=whole_number(document.get("max_tokens")),
         temperature=number(document.get("temperature")),
         top_p=number(document.get("top_p")),
