@@ -93,7 +93,7 @@ pictures: $(STAMP) $(VENV)/.browser ## take the documentation's pictures of the 
 
 clients: $(CLIENTS) $(ALONE) $(NPM) $(VENV)/.browser ## install all real clients, then let each of them talk in every way
 	$(say) "pytest with every client"
-	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/agents/ui tests/examples $(PYTEST_ARGS)
+	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/agents/ui tests/examples tests/workflows $(PYTEST_ARGS)
 
 $(CLIENTS): $(STAMP)
 	$(say) "installing the SDKs that tests drive (another minute)"

@@ -1,9 +1,11 @@
-"""Makes the README that a package index shows: there, a link into the project leads nowhere.
+"""Makes the README and the links that a package index shows: there, a relative link leads nowhere.
 
-A relative link becomes one to the project's repository, if `[project.urls]` names it as `Source`.
-Until then it becomes the linked text, and a relative picture its description.
+Where the project lives is said by whoever builds it: `SOURCE_URL=https://… uv build`, as the release
+does. Then `[project.urls]` and every link and picture of the README point there. Without it a
+relative link becomes the linked text, and a relative picture its description.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -27,16 +29,30 @@ def package_readme(text: str, source: str = "") -> str:
     return _LINK.sub(link, text)
 
 
+def project_urls(source: str) -> dict[str, str]:
+    """What a package index lists beside the README."""
+    source = source.rstrip("/")
+    pages = {
+        "Documentation": "/blob/main/docs/index.md",
+        "Changelog": "/blob/main/CHANGELOG.md",
+        "Issues": "/issues",
+        "Source": "",
+    }
+    return {name: source + path for name, path in pages.items()} if source else {}
+
+
 def get_metadata_hook() -> Any:
     """The hook, as hatchling asks for it; imported here because only a build has hatchling."""
     from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-    class PackageReadme(MetadataHookInterface):  # type: ignore[misc]
-        """Sets the package's description."""
+    class PackageMetadata(MetadataHookInterface):  # type: ignore[misc]
+        """Sets the package's description and its links."""
 
         def update(self, metadata: dict[str, Any]) -> None:
+            source = os.environ.get("SOURCE_URL", "")
             readme = (Path(self.root) / "README.md").read_text("utf-8")
-            text = package_readme(readme, metadata.get("urls", {}).get("Source", ""))
+            text = package_readme(readme, source)
             metadata["readme"] = {"content-type": "text/markdown", "text": text}
+            metadata["urls"] = project_urls(source)
 
-    return PackageReadme
+    return PackageMetadata

@@ -222,6 +222,14 @@ def test_what_the_readme_needs_is_in_the_source_distribution():
     assert {"/examples", "/docs", "/Makefile", "/Dockerfile"} <= set(shipped)
     copied = re.search(r"COPY (.*) ./\n", (ROOT / "Dockerfile").read_text("utf-8"))[1].split()
     assert {"pyproject.toml", "hatch_build.py", "README.md"} <= set(copied)
+    let_in = re.findall(r"^!(\S+)", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
+    assert {*copied, "src"} <= set(let_in)
+
+
+def test_a_package_index_lists_where_the_project_lives():
+    make = runpy.run_path(str(ROOT / "hatch_build.py"))["project_urls"]
+    assert make("https://code.example/thoughtline/")["Source"] == "https://code.example/thoughtline"
+    assert make("") == {}
 
 
 def test_no_example_asks_for_a_model_that_is_about_to_end():

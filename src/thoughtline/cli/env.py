@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from thoughtline.cli.launch_tools import find_tool, tool_names
+from thoughtline.cli.launch_tools import complete, find_tool, tool_names
 from thoughtline.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def unknown_tool(name: str) -> click.UsageError:
 
 
 @click.command("env")
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", shell_complete=complete)
 @click.option("--model", default="", metavar="UPSTREAM/MODEL", help="The model to talk with.")
 @click.option(
     "--shell",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from thoughtline.cli.env import shell_lines, unknown_tool
-from thoughtline.cli.launch_tools import TOOLS, LaunchTool, find_tool
+from thoughtline.cli.launch_tools import TOOLS, LaunchTool, complete, find_tool
 
 if TYPE_CHECKING:
     from thoughtline.cli.launch_gateway import LaunchGateway
@@ -47,7 +47,7 @@ class LaunchCommand(click.Command):
 @click.command(
     "launch", cls=LaunchCommand, epilog=f"Tools: {', '.join(tool.name for tool in TOOLS)}."
 )
-@click.argument("name", metavar="NAME", required=False)
+@click.argument("name", metavar="NAME", required=False, shell_complete=complete)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]")
 @click.option("--model", default="", metavar="UPSTREAM/MODEL", help="The model to talk with.")
 @click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")

@@ -219,3 +219,8 @@ def fill(template: Any, values: Mapping[str, str]) -> Any:
     if isinstance(template, list):
         return [fill(one, values) for one in template]
     return template
+
+
+def complete(_context: object, _parameter: object, text: str) -> list[str]:
+    """Names that begin like this, for the shell's completion."""
+    return [name for name in tool_names() if name.startswith(text)]

@@ -120,7 +120,7 @@ const ACTIONS = {
 const REASONS = {
   "": "",
   unknown: "no remembered turn looks like this one",
-  lineage: "the turn after it is certain, and this is the one that it went on from",
+  lineage: "recognised by the turn that came after it",
   open: "several remembered turns look like it, and this is the one that was not continued yet",
   equal: "several remembered turns look like it, all with the same thoughts",
   ambiguous: "several remembered turns look like it, and guessing is not allowed",
