@@ -1,8 +1,8 @@
 """Makes the README and the links that a package index shows: there, a relative link leads nowhere.
 
-Where the project lives is said by whoever builds it: `SOURCE_URL=https://… uv build`, as the release
-does. Then `[project.urls]` and every link and picture of the README point there. Without it a
-relative link becomes the linked text, and a relative picture its description.
+Where the project lives is said by whoever builds it (`SOURCE_URL=https://… uv build`), as the
+release does. Then `[project.urls]` and every link and picture of the README point there. Without
+it a relative link becomes the linked text, and a relative picture its description.
 """
 
 import os

@@ -125,8 +125,7 @@ class Proxy:
 
     def upstream(self, route: Route, model: str, body: bytes | None = None) -> Upstream:
         """Who serves a request. Raises `GatewayError` when nobody does."""
-        upstream = self.directory.pick(route.upstream, model)
-        if upstream is not None:
+        if upstream := self.directory.pick(route.upstream, model):
             return upstream
         raise unknown_upstream(route, model, self.directory, body)
 
