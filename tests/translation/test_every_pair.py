@@ -126,6 +126,36 @@ def test_thoughts_stay_where_they_were(dialect, provider, script, stream):
     clean(gateway)
 
 
+def empty_thoughts(turn, sim):
+    """An empty thought in every second answer, and none in the others."""
+    return (Say(f"B. {sim.mark}"),) if turn % 2 else (Think(""), Say(f"A. {sim.mark}"))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "provider", "stream"),
+    # A stream of Chat Completions is nothing but deltas, and has no word for an empty thought.
+    [
+        (*pair, stream)
+        for pair in PAIRS
+        for stream in (False, True)
+        if not stream or pair[1] != "deepseek"
+    ],
+)
+@pytest.mark.parametrize("echo", ["keep", "strip"])
+def test_an_empty_thought_goes_back_and_one_that_was_not_there_does_not(
+    dialect, provider, echo, stream
+):
+    # DeepSeek itself never leaves it out; vLLM serves models that do.
+    gateway = scripted("vllm" if provider == "deepseek" else provider, empty_thoughts)
+    gateway.client(dialect, echo=echo, stream=stream).talk(5)
+    assert clean(gateway)
+    assert [record.audit.exact for record in gateway.records] == [0, 1, 1, 2, 2]
+    if provider == "deepseek":
+        messages = gateway.wire.bodies[-1]["messages"]
+        said = [message for message in messages if message["role"] == "assistant"]
+        assert [message.get("reasoning", None) for message in said] == ["", None, "", None]
+
+
 @every_pair
 def test_a_thought_that_was_cut_does_not_come_back(dialect, provider):
     gateway = TranslatingGateway(provider)
