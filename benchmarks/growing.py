@@ -60,8 +60,8 @@ class Conversation:
         call = f"call_{self._name}_{self._calls}"
         body = b'{"model":"deepseek-v4-pro","tools":[{"type":"function","function":'
         body += b'{"name":"run","parameters":{}}}],"messages":[' + b",".join(self._messages) + b"]}"
-        headers = (f"x-call: {call}", *self._stand.headers)
-        await ask(self._reader, self._writer, request(self._stand.path, body, *headers))
+        asked = request(self._stand.path, body, *self._stand.headers)
+        await ask(self._reader, self._writer, asked)
         words = self._words.choices(_WORDS, k=self._result_size // 8)
         result = {"role": "tool", "tool_call_id": call, "content": " ".join(words)}
         self._messages += [json.dumps(calling(call)).encode(), json.dumps(result).encode()]

@@ -73,7 +73,7 @@ def second_turns(stand: Stand) -> Asked:
         number = next(_serial)
         more = [*messages, {"role": "user", "content": f"And now the file {number}.txt."}]
         body = json.dumps({**DOCUMENT, "messages": more}).encode()
-        return request(stand.path, body, f"x-say: {number}", *stand.headers)
+        return request(stand.path, body, *stand.headers)
 
     return asked
 

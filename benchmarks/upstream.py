@@ -1,9 +1,8 @@
 """A stand-in for a provider, as cheap as Python allows: fixed answers on raw sockets.
 
 Run as a process: `python -m benchmarks.upstream` prints its port. A request whose body asks to
-`"stream":true` gets events at a pace (`x-pace: COUNT/SECONDS` header), any other one JSON body
-(`x-say: WORD`: with that word in it, so that no two answers are alike; `x-call: ID`: a tool call
-with that id).
+`"stream":true` gets events at a pace (`x-pace: COUNT/SECONDS` header), any other one a JSON body
+whose words or call ids follow from the request's, so that no two answers are alike.
 """
 
 import asyncio
@@ -52,8 +51,8 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 PACE = re.compile(rb"\r\nx-pace: *(\d+)/([\d.]+)", re.IGNORECASE)
-SAY = re.compile(rb"\r\nx-say: *(\w+)", re.IGNORECASE)
-CALL_ID = re.compile(rb"\r\nx-call: *(\w+)", re.IGNORECASE)
+FILE = re.compile(rb"And now the file (\d+)")
+PROJECT = re.compile(rb"the files of project (\d+)")
 DELTA = (
     b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","model":"deepseek-v4-pro","choices":'
     b'[{"index":0,"delta":{"reasoning_content":"and so on, and "},"finish_reason":null}]}\n\n'
@@ -69,12 +68,13 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def answer(head: bytes) -> bytes:
+def answer(asked: bytes) -> bytes:
     """The body of an answer that is no stream."""
-    if said := SAY.search(head):
-        return SAID.replace(b"mended.", b"mended. %s" % said[1])
-    if called := CALL_ID.search(head):
-        return CALLED.replace(b"ID", called[1])
+    if file := FILE.search(asked, max(0, len(asked) - 500)):
+        return SAID.replace(b"mended.", b"mended. %s" % file[1])
+    if project := PROJECT.search(asked, 0, 2000):
+        number = asked.count(b'"tool_call_id"') + 1
+        return CALLED.replace(b"ID", b"call_%s_%d" % (project[1], number))
     return SAID
 
 
@@ -103,7 +103,7 @@ class Provider(asyncio.Protocol):
                 count, seconds = (int(pace[1]), float(pace[2])) if pace else (100, 0.0)
                 asyncio.ensure_future(self.stream(count, seconds))
             else:
-                body = answer(head)
+                body = answer(body)
                 self.transport.write(HEAD % len(body) + body)  # type: ignore[attr-defined]
 
     async def stream(self, count: int, seconds: float) -> None:

@@ -63,7 +63,7 @@ def test_only_a_host_and_a_length_are_added():
 
 def test_a_user_name_in_the_url_is_sent_unless_the_request_has_its_own():
     url = "http://me:a%40b@a.test/p"
-    assert head(url=url)[-1] == "authorization: Basic bWU6YUBi"
+    assert "authorization: Basic bWU6YUBi" in head(url=url)
     own = [("Authorization", "Bearer key")]
     assert not any("Basic" in line for line in head(url=url, headers=own))
 

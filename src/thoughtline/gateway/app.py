@@ -13,8 +13,8 @@ from types import FrameType
 from typing import Any
 
 from thoughtline.dialects import DEFAULT, DIALECTS
-from thoughtline.engine.routes import asked
 from thoughtline.gateway.asgi import App, Receive, Scope, Send, respond_json
+from thoughtline.gateway.client_head import ClientHead, head_of
 from thoughtline.gateway.cors import Cors, request_origin
 from thoughtline.gateway.errors import GatewayError
 from thoughtline.gateway.failed_requests import refused
@@ -73,12 +73,15 @@ class Gateway:
         """Dispatch by kind and path."""
         kind = scope["type"]
         if kind == "http":
-            refusal = self.proxy.auth.foreign_host(scope["headers"])
-            if refusal is not None and not scope["path"].startswith(_ADMIN_PAGES):
-                self.proxy.failed.record("", refused(refusal, scope["method"], scope["path"]))
-                await _refuse(refusal, scope, send)
-            else:
-                await self._handler(scope)(scope, receive, send)
+            head = head_of(scope)
+            if head.handler is None:
+                refusal = self.proxy.auth.foreign_host(scope["headers"])
+                if refusal is not None and not scope["path"].startswith(_ADMIN_PAGES):
+                    self.proxy.failed.record("", refused(refusal, scope["method"], scope["path"]))
+                    await _refuse(refusal, head, send)
+                    return
+                head.handler = self._handler(scope)
+            await head.handler(scope, receive, send)
         elif kind == "lifespan":
             await self._lifespan(receive, send)
         else:
@@ -130,9 +133,9 @@ class Gateway:
             await closing()
 
 
-async def _refuse(refusal: GatewayError, scope: Scope, send: Send) -> None:
+async def _refuse(refusal: GatewayError, head: ClientHead, send: Send) -> None:
     """Answer with an error, in the shape of the dialect that the path belongs to."""
-    speaker = DIALECTS.get(asked(scope, scope["method"]).family, DEFAULT)
+    speaker = DIALECTS.get(head.route.family, DEFAULT)
     body = speaker.error(refusal.status, refusal.message, code=refusal.code)
     await respond_json(send, refusal.status, body)
 

@@ -23,7 +23,7 @@ from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.engine.exchange import Engine, EngineOptions, Exchange
 from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.offload import run_aside
-from thoughtline.engine.routes import Route, asked, climbs
+from thoughtline.engine.routes import Route
 from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.asgi import (
@@ -38,8 +38,8 @@ from thoughtline.gateway.asgi import (
     respond_json,
 )
 from thoughtline.gateway.auth import Auth, Principal
+from thoughtline.gateway.client_head import head_of
 from thoughtline.gateway.count_tokens import counted
-from thoughtline.gateway.credentials import credential, without_key
 from thoughtline.gateway.errors import (
     GatewayError,
     check_encoding,
@@ -101,7 +101,7 @@ class Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, from its client's credential to the turn in the log."""
-        caller = HttpCaller(self, scope, receive, send, asked(scope, scope["method"]))
+        caller = HttpCaller(self, scope, receive, send)
         with self.in_flight:
             try:
                 await self.engine.run(caller)
@@ -178,7 +178,6 @@ class HttpCaller:
     upstream: Upstream | None = None  # once it is certain
     status = 0  # what the client was told; 0: nothing yet
     _principal: Principal | None = None
-    _keyed = False  # the client's credential is for this gateway only
     _body = b""  # as the client sent it
     _passed = ""  # why it passes through, if it does
     _received = 0  # when, by the monotonic clock
@@ -188,43 +187,35 @@ class HttpCaller:
     _relayed = False  # the client has its answer, and the observer knows
     _translation: HttpTranslation | None = None  # where the upstream speaks another dialect
 
-    def __init__(
-        self, proxy: Proxy, scope: Scope, receive: Receive, send: Send, route: Route
-    ) -> None:
+    def __init__(self, proxy: Proxy, scope: Scope, receive: Receive, send: Send) -> None:
         self.proxy = proxy
-        self.route = route
-        self.dialect: Dialect | None = DIALECTS.get(route.dialect)
-        self._method: str = scope["method"]
+        self._head = head = head_of(scope)
+        self.route = head.route
+        self.dialect = head.dialect
         self._receive = receive
         self._send = send
         self._write_now: WriteNow | None = scope.get("extensions", {}).get(WRITE_NOW)
         self._headers: RawHeaders = scope["headers"]
-        self._known: dict[bytes, bytes] = dict(self._headers)
-        self._query: str = scope.get("query_string", b"").decode("latin-1")
-        self._replay = headers.replay_mode(self._known)  # `off`, `strict`, or empty
 
     # -- 1. authenticate -------------------------------------------------------------------------
 
     def authenticate(self) -> None:
-        principal = self.proxy.auth.require_principal(self._headers, self._query)
-        if climbs(self.route.path):
-            raise GatewayError(400, "the path contains `..`; write it without", "invalid_path")
-        self._principal = principal
-        self._keyed = bool(principal.client)
+        self._principal = self._head.authenticate(self.proxy.auth)
 
     # -- 2. read ---------------------------------------------------------------------------------
 
     async def read(self) -> Incoming | None:
         proxy, limit = self.proxy, self.proxy.options.max_body_bytes
-        declared = self._known.get(b"content-length", b"")
+        declared = dict(self._headers).get(b"content-length", b"")
         self._body = await bodies.read_body(self._receive, declared, limit)
         self._received = received = proxy.clock.mono()
-        plain = await bodies.decompressed(self._body, self._encoding, limit)
+        encoding = self._head.encoding
+        plain = await bodies.decompressed(self._body, encoding, limit)
         heavy = plain is not None and is_heavy(plain)
         reading = partial(self._request, plain and plain.removeprefix(BOM_UTF8))
         request = await run_aside(reading) if heavy else reading()
-        if plain is None and request is None and self.dialect and self._replay != "off":
-            check_encoding(self._encoding)
+        if plain is None and request is None and self.dialect and self._head.replay != "off":
+            check_encoding(encoding)
         model = request.model if request else self._model(plain)
         self.route = proxy.directory.understood(self.route, model)
         self.upstream = proxy.upstream(self.route, model, plain)
@@ -241,8 +232,8 @@ class HttpCaller:
             dialect=self.dialect,
             upstream=self.upstream,
             principal=self._principal,
-            hints=headers.session_hints(self._known),
-            strict=proxy.options.strict or self._replay == "strict",
+            hints=self._head.hints,
+            strict=proxy.options.strict or self._head.replay == "strict",
             received=received,
             counts=self.route.counts,
             heavy=heavy,
@@ -254,23 +245,18 @@ class HttpCaller:
         """The request in the dialect that the upstream speaks."""
         proxy, provider = self.proxy, DIALECTS[asked.target.origin.dialect]
         incoming, self._translation = await translated_request(
-            asked, provider, proxy.auth, proxy.engine, query=self._query
+            asked, provider, proxy.auth, proxy.engine, query=self._head.query
         )
         if not self.route.counts:
             return incoming
         decision = (await proxy.engine.begin(incoming)).decision
-        wire, shown = upstream.wire or proxy.wire, self._own_credential
+        wire, shown = upstream.wire or proxy.wire, self._head.own_credential
         count = await counted(decision, self._translation, upstream, wire=wire, credential=shown)
         await self._begin(200, count.headers, (), stream=False)
         await self._send({"type": "http.response.body", "body": count.body, "more_body": False})
         proxy.observer.passed(upstream.name, self.route.dialect, 200)
         self._note_request("", 200, "")
         return None
-
-    @property
-    def _own_credential(self) -> str:
-        """The client's credential, where it is for the upstream."""
-        return "" if self._keyed else credential(self._headers, self._query)
 
     def _renamed(self, request: Request, dialect: Dialect, model: str) -> Request:
         """The request for the model that the client's name for it stands for."""
@@ -286,8 +272,8 @@ class HttpCaller:
         return dialect.read(body)
 
     def _request(self, body: bytes | None) -> Request | None:
-        if self.dialect is None or self._replay == "off":
-            off = self._replay == "off"
+        if self.dialect is None or self._head.replay == "off":
+            off = self._head.replay == "off"
             self._passed = PassedThrough.OFF if off else PassedThrough.NO_HISTORY
             return None
         self._passed = PassedThrough.UNREADABLE
@@ -311,10 +297,6 @@ class HttpCaller:
         """The model of what passes through, where that decides who gets it."""
         sure = self.route.upstream or self.route.model
         return self.route.model if sure else bodies.model_name(body or b"")
-
-    @property
-    def _encoding(self) -> str:
-        return self._known.get(b"content-encoding", b"").decode("latin-1")
 
     async def _pass_through(self, upstream: Upstream) -> None:
         """Untouched, both ways."""
@@ -349,7 +331,7 @@ class HttpCaller:
         body = decision.body if decision.altered else self._body
         assert self.upstream is not None  # noqa: S101 (set by `read`)
         if self._translation is not None:
-            model, shown = decision.target.origin.model, self._own_credential
+            model, shown = decision.target.origin.model, self._head.own_credential
             outbound = self._translation.outbound(body, self.upstream, model, shown)
         else:
             outbound = self._outbound(body, self.upstream)
@@ -360,21 +342,8 @@ class HttpCaller:
         return wire.send(outbound)
 
     def _outbound(self, body: bytes, upstream: Upstream) -> Outbound:
-        query = without_key(self._query) if upstream.key or self._keyed else self._query
-        made = headers.to_upstream(
-            self._headers,
-            dialect=upstream.credential_dialect_for(self.route.family),
-            key=upstream.key,
-            decompressed=body is not self._body,
-            gateway_key=self._keyed,
-        )
-        return Outbound(
-            method=self._method,
-            url=upstream.url(self.route.family, self.route.path, query),
-            headers=headers.with_configured(made, upstream.headers),
-            body=body,
-            timeouts=upstream.timeouts,
-        )
+        decompressed = body is not self._body
+        return self._head.outbound(body, upstream, self.route, decompressed=decompressed)
 
     async def retries(self, exchange: Exchange, error: WireError) -> bool:
         return False  # the client knows best whether it asks again
@@ -581,7 +550,7 @@ class HttpCaller:
             status=status,
             reason=reason,
             code=code,
-            method=self._method,
+            method=self._head.method,
             path=self.route.path,
             upstream=self.upstream.name if self.upstream else "",
             tenant=self._principal.tenant if self._principal else "",

@@ -87,13 +87,20 @@ def redacted(url: str) -> str:
 
 def request_head(request: Outbound, target: HttpTarget) -> bytes:
     """The request line and the headers, up to and with the empty line."""
-    lines = [f"{request.method} {target.path} HTTP/1.1"]
-    known = dict(request.headers)
+    head = _head(request.method, tuple(request.headers), target)
+    if request.body or request.method not in _BODILESS:
+        return b"%bcontent-length: %d\r\n\r\n" % (head, len(request.body))
+    return head + b"\r\n"
+
+
+@lru_cache(maxsize=128)
+def _head(method: str, headers: tuple[tuple[str, str], ...], target: HttpTarget) -> bytes:
+    """The head without a length: the same for all requests of one client to one place."""
+    lines = [f"{method} {target.path} HTTP/1.1"]
+    known = dict(headers)
     if "host" not in known and "Host" not in known:
         lines.append(f"host: {target.authority}")
-    lines += [f"{name}: {value}" for name, value in request.headers]
-    if request.body or request.method not in _BODILESS:
-        lines.append(f"content-length: {len(request.body)}")
+    lines += [f"{name}: {value}" for name, value in headers]
     if target.authorization and not any(name.lower() == "authorization" for name in known):
         lines.append(f"authorization: {target.authorization}")
     if target.proxy is not None and target.proxy.authorization and not target.tls:
@@ -102,6 +109,6 @@ def request_head(request: Outbound, target: HttpTarget) -> bytes:
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
         raise WireError("a header holds a line break; expected values of one line each")
     try:
-        return (text + "\r\n\r\n").encode("latin-1")
+        return (text + "\r\n").encode("latin-1")
     except UnicodeEncodeError:
-        return (text + "\r\n\r\n").encode()
+        return (text + "\r\n").encode()

@@ -22,6 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from thoughtline.dialects import DEFAULT, DIALECTS
 from thoughtline.engine.routes import parse
 from thoughtline.gateway.asgi import App, Receive, Scope, Send, respond_json
+from thoughtline.gateway.client_head import HEAD, ClientHead
 from thoughtline.gateway.server.closing import DepartureCheck, LingeringClose
 from thoughtline.gateway.server.cycle import RequestCycle
 
@@ -71,6 +72,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._failed = False  # an error was answered, and the connection is closing
         self._reading: RequestCycle | None = None  # the request that came last
         self._responding: RequestCycle | None = None
+        self._scope_before: Scope | None = None  # of the request that came last
+        self._url_before = b""
+        self._length_at = 0  # where the length stands among its headers
         self._pipelined: deque[tuple[RequestCycle, App, Scope]] = deque()
         self._deadline = inf  # by the loop's clock: the next head must be complete
         self._timer: asyncio.TimerHandle | None = None
@@ -200,7 +204,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._upgrade_offered and self._should_upgrade():
             self.scope = {"method": method, "headers": self.headers}  # type: ignore[typeddict-item]
             return
-        scope = self._scope(method, version)
+        scope = self._repeated(method, version) or self._new_scope(method, version)
         cycle = self._reading = RequestCycle(
             self,
             head_only=method == "HEAD",
@@ -218,10 +222,30 @@ class HttpProtocol(HttpToolsProtocol):
                 self._fail(400, "too many requests came before the first answer", "bad_request")
                 raise ValueError("too many requests")  # stops the parser
 
-    def _scope(self, method: str, version: str) -> Scope:
+    def _repeated(self, method: str, version: str) -> Scope | None:
+        """The scope of the request before, with what was worked out for it, if the head is alike.
+
+        Only the length of the body may differ.
+        """
+        before, at = self._scope_before, self._length_at
+        if before is None or before["method"] != method or before["http_version"] != version:
+            return None
+        old, new = before["headers"], self.headers
+        if self.url != self._url_before or len(new) != len(old):
+            return None
+        if new[:at] != old[:at] or new[at + 1 :] != old[at + 1 :]:
+            return None
+        if at < len(new) and new[at][0] != b"content-length":
+            return None
+        return {**before, "headers": new}
+
+    def _new_scope(self, method: str, version: str) -> Scope:
         raw, query = _split(self.url)
         path = raw.decode("ascii")
-        return {
+        names = [name for name, _ in self.headers]
+        at = names.index(b"content-length") if b"content-length" in names else len(names)
+        self._url_before, self._length_at = self.url, at
+        scope: Scope = {
             "type": "http",
             "asgi": _ASGI,
             "http_version": version,
@@ -235,6 +259,9 @@ class HttpProtocol(HttpToolsProtocol):
             "query_string": query,
             "headers": self.headers,
         }
+        scope[HEAD] = ClientHead(scope)
+        self._scope_before = scope
+        return scope.copy()  # applications write into theirs
 
     def _parsed_head_size(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
