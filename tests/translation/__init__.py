@@ -11,7 +11,7 @@ Every pair of dialects (`test_every_pair.py`, unless another file is named):
     any chunking, whole = streamed  dialects/test_answers.py
     stable prefix, 50 turns         test_prefix_stability.py
     odd characters                  test_odd_characters_survive_both_ways
-    300 messages                    test_a_long_history_is_read_once_…: work is counted, not time
+    300 messages                    test_a_long_history_is_read_once_…: calls are counted, not time
     arguments and ids as emitted    test_arguments_go_back_…, test_ids_go_back_…
     seals and handles               test_no_seal_crosses_…, test_handles_…, log/test_handles.py
     calls without results           test_a_call_without_a_result_is_answered

@@ -8,6 +8,7 @@ with in `log/test_handles.py`.
 
 import asyncio
 import json
+import sys
 from itertools import count
 
 import pytest
@@ -387,11 +388,31 @@ def test_a_long_history_is_read_once_and_written_a_fixed_number_of_times(
     monkeypatch.setattr(gateway.store, "read", counted_read)
     talker.turn()
     few = next(written), next(reads)
-    talker.talk(60)
+    talker.talk(28)
+    middle = work_of(talker.turn)
+    talker.talk(29)
     before = next(written), next(reads)
-    talker.turn()
+    long = work_of(talker.turn)
     many = next(written) - before[0] - 1, next(reads) - before[1] - 1
     assert many == few
+    assert long < 2.2 * middle  # twice as long a history is no more than twice the work
+    assert long < 1_500 * len(talker.history)
+
+
+def work_of(act):
+    """How many functions are called: the time that it takes, on any machine."""
+    calls = count()
+
+    def profile(_frame, event, _argument):
+        if event == "call":
+            next(calls)
+
+    sys.setprofile(profile)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return next(calls)
 
 
 # -- calls without results ---------------------------------------------------------------------------
