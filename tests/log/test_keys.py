@@ -424,3 +424,32 @@ def test_digests_are_blind_to_formatting(value, seed):
 def test_the_short_way_for_a_single_text_is_the_long_way(said, heard):
     one, more = [Text(text=said)], [Text(text=said), Text(text="")]
     assert keys.visible(one, is_input=heard) == keys.visible(more, is_input=heard)
+
+
+# --- several texts, each trimmed -------------------------------------------------------------------
+
+
+def keys_of(*texts):
+    turns = [
+        Turn(input=text("Hi."), output=text("Yes.")),
+        Turn(input=text("Go."), output=text(*texts)),
+    ]
+    return keys.rolling_keys(turns)[0][1]
+
+
+@pytest.mark.parametrize("texts", [("a. ", "b."), ("a.", "\n\nb.\n"), (" a.", " ", "b.")])
+def test_an_output_is_also_filed_with_each_of_its_texts_trimmed(texts):
+    emitted, echoed = keys_of(*texts), keys_of(*(one.strip() for one in texts))
+    assert emitted.trimmed == (echoed.full, echoed.local, echoed.content)
+    assert emitted.full != echoed.full
+    assert echoed.trimmed == ()
+
+
+@pytest.mark.parametrize("texts", [("a. ",), ("a.", "b."), (" a.", "b. ")])
+def test_it_is_not_where_that_makes_no_difference(texts):
+    assert keys_of(*texts).trimmed == ()
+
+
+def test_where_there_are_calls_only_they_count():
+    turn = Turn(input=text("Go."), output=(*text("a. ", "b."), call("{}")))
+    assert keys.rolling_keys([turn])[0][0].trimmed == ()

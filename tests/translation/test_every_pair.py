@@ -127,6 +127,29 @@ def test_thoughts_stay_where_they_were(dialect, provider, script, stream):
     clean(gateway)
 
 
+def each_text_trimmed(entries):
+    """The history with every block of text trimmed by itself."""
+    for entry in entries:
+        blocks = entry.get("content") or entry.get("parts")
+        if entry.get("role") in ("assistant", "model") and isinstance(blocks, list):
+            for block in blocks:
+                if "text" in block:
+                    block["text"] = block["text"].strip()
+    return entries
+
+
+@pytest.mark.parametrize(
+    ("dialect", "provider"), [pair for pair in PAIRS if pair[0] in ("messages", "gemini")]
+)
+def test_a_client_may_trim_each_of_several_texts(dialect, provider):
+    def script(turn, sim):
+        return Think(f"a {sim.serial}"), Say("First.\n"), Think(f"b {sim.serial}"), Say(" Second.")
+
+    gateway = scripted(provider, script)
+    gateway.client(dialect, echo=each_text_trimmed).talk(4)
+    clean(gateway)
+
+
 def empty_thoughts(turn, sim):
     """An empty thought in every second answer, and none in the others."""
     return (Say(f"B. {sim.mark}"),) if turn % 2 else (Think(""), Say(f"A. {sim.mark}"))

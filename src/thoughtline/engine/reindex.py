@@ -169,11 +169,12 @@ def _rebuilt(
     parent = next((d.entry for d in reversed(turn.replay) if d.entry), before)
     entry = index_entry(replace(turn, parent=parent), log_keys, skipped=skipped)
     own = frozenset((log_keys.full, log_keys.local, log_keys.content))
-    others = frozenset(entry.keys) - own
+    others = frozenset(entry.keys) - own - frozenset(log_keys.trimmed)  # older entries lack those
     recorded = bool(turn.input or without_thoughts(turn.output)) or (
         turn.outcome is not Outcome.COMPLETED
     )
     added = [key for key in (keys.full, keys.local, keys.content) if key in proven - own]
+    added += keys.trimmed if keys.full in proven else ()
     return RebuiltEntry(
         entry=replace(entry, keys=(*entry.keys, *added, *_spoken(turn))),
         proven=(proven | others, own | others) if recorded else (others,),

@@ -111,6 +111,7 @@ def index_entry(
     `spoken`: also by its first thought, where a client writes that as text.
     """
     keys = {turn_keys.full: None, turn_keys.local: None, turn_keys.content: None}
+    keys |= dict.fromkeys(turn_keys.trimmed)
     thoughts: list[Thought] = []
     phases: list[str] = []
     calls: list[str] = []

@@ -40,6 +40,7 @@ class TurnKeys(Struct, frozen=True, gc=False):
     local: bytes  # this turn and the output before it
     content: bytes  # the output of this turn
     input: bytes = b""  # hash of its input, which is no key by itself
+    trimmed: tuple[bytes, ...] = ()  # all three once more, where each of several texts is trimmed
 
 
 def _number(text: str) -> int | float | str:
@@ -222,6 +223,24 @@ def _visible_text(text: str, *, is_input: bool) -> bytes:
     return b"v%d:%b1:|" % (len(data), data)
 
 
+def _trimmed_texts(parts: Sequence[Part]) -> str | None:
+    """Return an output's texts, each trimmed; None where that makes no difference to its keys.
+
+    Some clients trim every block of text, and two blocks then lack what stood between them.
+    """
+    texts: list[str] = []
+    for part in parts:
+        kind = type(part)
+        if kind is Text:
+            texts.append(part.text)  # type: ignore[union-attr]
+        elif kind is not Thought:
+            return None
+    if len(texts) < 2:
+        return None
+    cut = "".join(map(trimmed, texts))
+    return cut if cut != trimmed("".join(texts)) else None
+
+
 # Copying a hash object takes half the time of making one.
 _plain_hash = blake2b(digest_size=KEY_SIZE).copy
 _full_hash = blake2b(b"chain", digest_size=KEY_SIZE).copy
@@ -276,11 +295,18 @@ class RollingKey:
         else:
             calls = parallel.visible if self._in_order else sorted(parallel.visible)
             content = _hash(_joined_calls(calls))
+        full, local = self._longer_keys(content)
+        if parallel is not None or len(parts) < 2 or (texts := _trimmed_texts(parts)) is None:
+            return TurnKeys(full, local, content, self._input)
+        other = _hash(_visible_text(texts, is_input=False))
+        return TurnKeys(full, local, content, self._input, (*self._longer_keys(other), other))
+
+    def _longer_keys(self, content: bytes) -> tuple[bytes, bytes]:
+        """Return the full and the local key of a turn with this content."""
         shared = content[:SHARED_BYTES]
         here = self._input + content
         full = shared + _hash(self._full + here, _full_hash)[SHARED_BYTES:]
-        local = shared + _hash(self._output + here, _local_hash)[SHARED_BYTES:]
-        return TurnKeys(full, local, content, self._input)
+        return full, shared + _hash(self._output + here, _local_hash)[SHARED_BYTES:]
 
     def leads_to(self, keys: TurnKeys) -> bool:
         """Whether one of these is a key of the next turn, with whatever output."""
