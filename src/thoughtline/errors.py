@@ -18,6 +18,7 @@
   - RunFailed          raised by `raise_for_outcome()`: the run has no answer
   - StoreError
     - Unavailable      locked, full, read-only or gone: try again, nothing acknowledged is lost
+      - SecretMismatch  the shared store belongs to another secret than this node's
     - Corrupt          the file is damaged: says which file and the way out
     - SealError        what is sealed cannot be opened: says which key is missing, or what was moved
     - Conflict         somebody else wrote to the session first
@@ -110,6 +111,10 @@ class StoreError(ThoughtlineError):
 
 class Unavailable(StoreError):
     """The store cannot be reached; what it was given is not known to be written: say it again."""
+
+
+class SecretMismatch(Unavailable):
+    """The shared store belongs to another secret: under this one, nothing in it would be found."""
 
 
 class Corrupt(StoreError):

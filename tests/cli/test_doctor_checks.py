@@ -214,10 +214,10 @@ def test_a_store_that_is_locked(folder):
     assert "locked" in text
 
 
-def test_a_store_that_is_not_built(folder):
-    write(f"[store]\nurl = 'postgresql://u:{SECRET}@127.0.0.1/x'")
+def test_a_database_that_does_not_answer(folder):
+    write(f"[store]\nurl = 'postgresql://u:{SECRET}@127.0.0.1:1/x'")
     (text,) = found(examined(), "store", "problem")
-    assert "postgresql" in text
+    assert "PostgreSQL at 127.0.0.1:1/x" in text and SECRET not in text
 
 
 @pytest.mark.parametrize(("free", "level"), [(1 << 40, "ok"), (1 << 29, "note"), (1, "problem")])

@@ -37,7 +37,6 @@ def test_the_secret_lies_beside_the_database_for_its_user_alone(tmp_path):
 
 def test_without_a_file_for_sessions_the_secret_is_in_the_users_folder(tmp_path):
     env = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "xdg")}
-    assert secrets.place("postgresql://db/x", env).is_relative_to(tmp_path)
     assert secrets.place("memory://", env) is None
     assert secrets.place("sqlite:////a/b.db?timeout=3", env).as_posix() == "/a/b.secret"
 
@@ -92,3 +91,45 @@ def test_on_a_disk_without_links(tmp_path, monkeypatch):
     path = tmp_path / "a.secret"
     assert secrets.secret(path) == path.read_bytes()
     assert [file.name for file in tmp_path.iterdir()] == ["a.secret"]
+
+
+# -- shared stores -------------------------------------------------------------------------------
+
+SHARED = "postgresql://me@db.test/log"
+
+
+def test_machines_that_share_a_store_share_its_secret(tmp_path):
+    file = tmp_path / "a.secret"
+    file.write_bytes(bytes(range(32)))
+    given = [
+        secrets.store_secret(SHARED, {"S": bytes(range(32)).hex() + "\n"}, "env:S"),
+        secrets.store_secret(SHARED, {}, f"file:{file}"),
+        secrets.store_secret(SHARED, {"THOUGHTLINE_STORE__SECRET": f"file:{file}"}),
+        secrets.store_secret(SHARED, {}, f"exec:echo {bytes(range(32)).hex()}"),
+    ]
+    assert given == [bytes(range(32))] * 4
+    assert len({secrets.fingerprint(one) for one in given}) == 1
+    assert secrets.fingerprint(bytes(32)) != secrets.fingerprint(given[0]) != given[0][:16]
+
+
+def test_a_secret_for_a_shared_store_is_never_made_up(tmp_path):
+    env = {"HOME": str(tmp_path)}
+    with pytest.raises(SettingsError, match=r"store\.secret.*openssl rand -hex 32"):
+        secrets.store_secret(SHARED, env)
+    with pytest.raises(SettingsError, match=r"store\.secret"):
+        build(configured(store=StoreSettings(url=SHARED)), env=env)
+    assert list(tmp_path.rglob("*")) == []
+
+
+@pytest.mark.parametrize("text", ["hush", "ab" * 31, "zz" * 32, ""])
+def test_what_is_no_secret_is_not_shown(text):
+    with pytest.raises(SettingsError, match=r"store\.secret") as caught:
+        secrets.store_secret(SHARED, {"S": text}, "env:S")
+    assert "hush" not in str(caught.value)
+
+
+def test_the_secret_of_a_file_store_may_come_from_elsewhere(tmp_path):
+    source = {"S": "cd" * 32}
+    made = build(stored(tmp_path / "a.db", secret="env:S"), env={"HOME": str(tmp_path), **source})
+    assert made.proxy.auth.fingerprint("key")
+    assert not (tmp_path / "a.secret").exists()

@@ -1153,6 +1153,84 @@ class Keeping(StoreContract):
             await other.close()
 
 
+class Sharing(StoreContract):
+    """For stores that several processes use at once: A writes, B reads."""
+
+    @pytest.fixture
+    async def other(self, store, tmp_path, clock):
+        other = self.open(tmp_path / "store", clock)
+        yield other
+        await other.close()
+
+    async def test_what_one_has_written_the_other_finds_at_once(self, store, other):
+        for n in range(20):
+            writes, reads = (store, other) if n % 2 else (other, store)
+            key = n.to_bytes(16, "big")
+            assert await reads.find("T", [key]) == {}
+            batch = turn("s", f"t{n}", '"x"', keys=[key, A])
+            await writes.append(batch)
+            assert (await reads.find("T", [key]))[key] == list(batch.index)
+            assert next(e.turn for e in (await reads.find("T", [A]))[A]) == f"t{n}"
+
+    async def test_the_same_batch_written_by_both_is_one(self, store, other):
+        batches = [replace(turn("s", f"t{n}", '"x"', keys=[A]), id=f"t{n}") for n in range(6)]
+        written = await asyncio.gather(
+            *(each.append(batch) for batch in batches for each in (store, other))
+        )
+        assert written[::2] == written[1::2]
+        assert [e.seq for e in await other.read("s")] == list(range(18))
+        assert len((await store.find("T", [A]))[A]) == 6
+
+    async def test_what_one_deletes_the_other_does_not_send(self, store, other):
+        for n in range(3):
+            await store.append(turn(f"s{n}", f"t{n}", f'"{n}"', keys=[A]))
+        assert len(await sent_back(other, A)) == 3  # now it knows them
+        await store.forget(EntryFilter(session="s0"))
+        assert await sent_back(other, A) == {"t2": ['"2"'], "t1": ['"1"'], "t0": []}
+        await store.erase(EntryFilter(session="s1"))
+        assert await sent_back(other, A) == {"t2": ['"2"'], "t1": [], "t0": []}
+        await store.purge(session="s0")
+        assert await sent_back(other, A) == {"t2": ['"2"'], "t1": []}
+        assert await other.read("s0") == []
+
+    async def test_what_one_heard_refused_the_other_knows(self, store, other):
+        await store.append(turn("s", "t1", '"a"', '"b"', keys=[A]))
+        assert (await other.find("T", [A]))[A][0].quarantined == frozenset()
+        await store.append(refusal("s", "t1", 1))
+        assert (await other.find("T", [A]))[A][0].quarantined == {1}
+
+    async def test_an_entry_that_is_filed_again_is_found_anew(self, store, other):
+        await store.append(turn("s", "t1", '"a"', keys=[A]))
+        assert len((await other.find("T", [A]))[A][0].thoughts) == 1
+        more = draft(Reasoning(thought=thought('"b"')), id="m", parent="t1", at=2.0)
+        again = turn("s", "t1", '"a"', '"b"', keys=[A, B]).index
+        await store.append(Batch(session="s", tenant="T", drafts=(more,), index=again))
+        found = await other.find("T", [A, B])
+        assert [[t.raw for t in e.thoughts] for e in (*found[A], *found[B])] == [['"a"', '"b"']] * 2
+
+    async def test_two_branches_of_one_session_are_both_there(self, store, other):
+        await store.append(turn("s", "t0", '"root"', keys=[A]))
+        await asyncio.gather(
+            *(
+                each.append(turn("s", f"{name}{n}", f'"{name}{n}"', keys=[B], parent="t0"))
+                for n in range(8)
+                for each, name in ((store, "a"), (other, "b"))
+            )
+        )
+        events = await store.read("s")
+        assert [e.seq for e in events] == list(range(3 * 17))
+        assert events == await other.read("s")
+        assert len((await other.find("T", [B]))[B]) == 16
+
+    async def test_one_of_both_who_expect_the_same_wins(self, store, other):
+        outcomes = await asyncio.gather(
+            *(each.append(notes("s", expect=-1)) for each in (store, other, store, other)),
+            return_exceptions=True,
+        )
+        assert sum(isinstance(outcome, list) for outcome in outcomes) == 1
+        assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 3
+
+
 class Contract(
     Appending,
     Reading,
@@ -1171,5 +1249,5 @@ class Contract(
     """All that every store must do."""
 
 
-class KeepingContract(Contract, Keeping):
+class KeepingContract(Contract, Keeping, Sharing):
     """And what those must do that keep what they were given."""

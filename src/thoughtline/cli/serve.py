@@ -155,7 +155,8 @@ def _store_trouble(settings: Settings) -> str:
     import asyncio
 
     from thoughtline.engine.folders import make_store_folder
-    from thoughtline.engine.secrets import store_secret
+    from thoughtline.engine.secrets import fingerprint, store_secret
+    from thoughtline.errors import SecretMismatch
     from thoughtline.gateway.settings import mask
     from thoughtline.stores import open_store
 
@@ -163,16 +164,19 @@ def _store_trouble(settings: Settings) -> str:
         return ""
 
     async def read() -> None:
-        store = open_store(settings.store.url)
+        mark = fingerprint(secret)
+        store = open_store(settings.store.url, fingerprint=mark, upgrade=settings.store.migrate)
         try:
             await store.sessions(limit=1)
         finally:
             await store.close()
 
     make_store_folder(settings.store.url)
-    store_secret(settings.store.url, os.environ)
+    secret = store_secret(settings.store.url, os.environ, settings.store.secret)
     try:
         asyncio.run(read())
+    except SecretMismatch as error:
+        raise SettingsError(str(error)) from error
     except StoreError as error:
         return mask(str(error))
     return ""

@@ -2,7 +2,8 @@
 
 Tenants and accounts are known by hashes under this key, so that nobody who sees the store can try
 credentials against it. It is made once and must stay: under another key, nothing that is stored
-would be found again. It lies beside the SQLite file, else in the user's data folder.
+would be found again. It lies beside the SQLite file. Machines that share a store share the secret:
+it comes from where `store.secret` says, and is never made up.
 """
 
 import os
@@ -14,10 +15,14 @@ from hashlib import blake2b
 from pathlib import Path
 
 from thoughtline.engine.folders import store_file, user_folder
-from thoughtline.errors import SettingsError
+from thoughtline.errors import SettingsError, StoreError
+from thoughtline.stores import is_shared
+from thoughtline.stores.secret_sources import read_source
 
 SIZE = 32
 NAME = "thoughtline.secret"
+VARIABLE = "THOUGHTLINE_STORE__SECRET"
+"""The variable of the setting `store.secret`, for programs that read no settings."""
 
 
 class CredentialHash:
@@ -45,9 +50,47 @@ class CredentialHash:
         return made.hexdigest()
 
 
-def store_secret(store_url: str, env: Mapping[str, str]) -> bytes:
-    """The secret of a store, which is made on first use; a store that keeps nothing has none."""
+def store_secret(store_url: str, env: Mapping[str, str], source: str = "") -> bytes:
+    """The secret of a store: from its source, else a file that is made on first use.
+
+    A store that keeps nothing has a fresh one. Raises `SettingsError` for a shared store without a
+    source: each machine would make up its own, and none would find what another wrote.
+    """
+    source = source or env.get(VARIABLE, "")
+    if source and not store_url.startswith("memory:"):
+        return _given_secret(source, env)
+    if is_shared(store_url):
+        raise SettingsError(
+            "a store that machines share needs a secret that they share: set `store.secret` to "
+            "env:NAME, file:PATH or exec:COMMAND, which give 64 hexadecimal digits (`openssl rand "
+            "-hex 32`), the same on every machine"
+        )
     return secret(place(store_url, env))
+
+
+def fingerprint(secret: bytes) -> bytes:
+    """What shows that two secrets are the same, and nothing else about them."""
+    return blake2b(key=secret[:64], digest_size=16, person=b"fingerprint").digest()
+
+
+def _given_secret(source: str, env: Mapping[str, str]) -> bytes:
+    try:
+        found = read_source(source, env)
+    except StoreError as error:
+        raise SettingsError(f"`store.secret`: {error}") from error
+    if len(found) == SIZE:  # the file of a SQLite store
+        return found
+    try:
+        made = bytes.fromhex(found.decode().strip())
+    except ValueError:
+        made = b""
+    if len(made) != SIZE:
+        raise SettingsError(
+            f"`store.secret` ({source.partition(':')[0]}) gives {len(found)} bytes that are no "
+            "secret; expected 64 hexadecimal digits, as `openssl rand -hex 32` prints them, or the "
+            "32 bytes of a SQLite store's .secret file"
+        )
+    return made
 
 
 def place(store_url: str, env: Mapping[str, str]) -> Path | None:

@@ -89,9 +89,10 @@ def build(
     refuse_exposure(settings)
     clock = clock or SystemClock()
     telemetry = _telemetry(settings, clock, log)
-    cached = _store(settings, store, clock, telemetry)
+    secret = _secret(settings, store, os.environ if env is None else env)
+    cached = _store(settings, store, clock, telemetry, secret)
     proxy = Proxy(
-        auth=_auth(settings, store, os.environ if env is None else env),
+        auth=_auth(settings, secret),
         directory=make_directory(settings, simulated, tuple(models or ())),
         store=cached,
         wire=wire or HttpWire(),
@@ -145,35 +146,46 @@ def _telemetry(settings: Settings, clock: Clock, log: TextIO | None) -> Telemetr
 
 
 def _store(
-    settings: Settings, store: Store | None, clock: Clock, telemetry: Telemetry
+    settings: Settings, store: Store | None, clock: Clock, telemetry: Telemetry, secret: bytes
 ) -> CachedStore:
     options = settings.store
     lasting = store is None and options.record != "off"
     return CachedStore(
-        store or _backing_store(settings, clock),
+        store or _backing_store(settings, clock, secret),
         entries=options.memory_entries,
         size=options.memory_bytes,
         spill=store_file(options.url) if lasting else None,
         save_after=min(SAVE_AFTER, options.commit_wait / 2),
         record=record_filter(options.record),
         observer=telemetry,
+        timeout=options.find_wait,
         retention=options.retention,
         clock=clock,
     )
 
 
-def _backing_store(settings: Settings, clock: Clock) -> Store:
+def _backing_store(settings: Settings, clock: Clock, secret: bytes) -> Store:
     if settings.store.record == "off":
         return MemoryStore(clock)
+    return open_store(
+        settings.store.url,
+        clock=clock,
+        fingerprint=secrets.fingerprint(secret),
+        upgrade=settings.store.migrate,
+    )
+
+
+def _secret(settings: Settings, store: Store | None, env: Mapping[str, str]) -> bytes:
+    """The secret of the store; where nothing is kept, a fresh one."""
+    if store is not None or settings.store.record == "off":
+        return secrets.secret(None)
     make_store_folder(settings.store.url)
-    return open_store(settings.store.url, clock=clock)
+    return secrets.store_secret(settings.store.url, env, settings.store.secret)
 
 
-def _auth(settings: Settings, store: Store | None, env: Mapping[str, str]) -> Auth:
-    lasting = store is None and settings.store.record != "off"
-    place = secrets.place(settings.store.url, env) if lasting else None
+def _auth(settings: Settings, secret: bytes) -> Auth:
     return Auth(
-        secrets.secret(place),
+        secret,
         clients={name: client.key.reveal() for name, client in settings.access.clients.items()},
         admin_token=settings.access.admin_token.reveal(),
         identity_header=settings.access.identity_header,

@@ -3,6 +3,8 @@
 `open_store` opens the store of a URL. `memory://` is not written to disk; `sqlite:///file.db` is a
 path relative to the working directory, `sqlite:////var/lib/file.db` an absolute one (three slashes
 and four, as in SQLAlchemy). Options follow a question mark: `?synchronous=full&timeout=10`.
+`postgresql://user:password@host:5432/database` is a database that many machines share; its options
+are those of PostgreSQL, and `?prepared=off`.
 """
 
 from urllib.parse import parse_qsl
@@ -13,12 +15,30 @@ from thoughtline.stores.base import Store
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
 
-SUPPORTED = "memory://, sqlite:///relative/path.db or sqlite:////absolute/path.db"
+SUPPORTED = (
+    "memory://, sqlite:///relative/path.db or sqlite:////absolute/path.db, "
+    "or postgresql://user:password@host:5432/database"
+)
+SHARED = ("postgresql://", "postgres://")
+"""How the URL of a store begins that many machines share."""
 OPTIONS = ("synchronous", "timeout")
 
 
-def open_store(url: str, *, clock: Clock | None = None) -> Store:
-    """Make the store of a URL; it opens its file when it is used."""
+def is_shared(url: str) -> bool:
+    """Whether a URL is that of a store that many machines share."""
+    return url.startswith(SHARED)
+
+
+def open_store(
+    url: str, *, clock: Clock | None = None, fingerprint: bytes = b"", upgrade: bool = True
+) -> Store:
+    """Make the store of a URL; it opens its file, or connects, when it is used.
+
+    `fingerprint` is that of the secret behind the names of tenants: a shared store is refused that
+    belongs to another one. `upgrade`: whether the tables of a shared store are brought up to date.
+    """
+    if is_shared(url):
+        return _open_shared(url, clock=clock, fingerprint=fingerprint, upgrade=upgrade)
     address, _, query = url.partition("?")
     if address == "memory://" and not query:
         return MemoryStore(clock)
@@ -36,3 +56,15 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
         raise StoreError("the `timeout` of a store must be a number of seconds") from None
     synchronous = options.get("synchronous", "normal")
     return SqliteStore(path, clock=clock, synchronous=synchronous, timeout=timeout)
+
+
+def _open_shared(url: str, *, clock: Clock | None, fingerprint: bytes, upgrade: bool) -> Store:
+    try:
+        from thoughtline.stores.postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise StoreError(
+            "a postgresql:// store needs the package asyncpg; install thoughtline[postgres]"
+        ) from None
+    return PostgresStore(url, clock=clock, fingerprint=fingerprint, upgrade=upgrade)

@@ -197,7 +197,9 @@ class _StoreLog:
 
 def _secret(store: Store | str) -> bytes:
     """The gateway's, where it keeps one for this store: the same tenants, the same thoughts."""
-    return secrets.secret(secrets.place(store, os.environ) if isinstance(store, str) else None)
+    if isinstance(store, str):
+        return secrets.store_secret(store, os.environ)
+    return secrets.secret(None)
 
 
 def _path(request: httpx2.Request) -> str:

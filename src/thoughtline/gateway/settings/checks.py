@@ -20,6 +20,7 @@ from thoughtline.gateway.settings.sections import (
 )
 from thoughtline.providers.catalogue import SCHEME
 from thoughtline.providers.contracts import policy_names
+from thoughtline.stores.secret_sources import EXPECTED, is_source
 
 STORES = ("sqlite", "postgresql", "postgres", "memory")
 
@@ -117,8 +118,10 @@ def _store(store: StoreSettings) -> Iterator[tuple[str, str]]:
         text = f"is {store.url!r}, which is not a store URL; for a file, write sqlite:///{scheme}"
         yield "store.url", text
     elif scheme not in STORES:
-        text = "is not a URL of a store; expected sqlite:///file.db or memory://"
+        text = "is not a URL of a store; expected sqlite:///file.db, postgresql:// or memory://"
         yield "store.url", text
+    if store.secret and not is_source(store.secret):
+        yield "store.secret", f"does not say where the secret is; {EXPECTED}"
 
 
 def _access(access: AccessSettings) -> Iterator[tuple[str, str]]:

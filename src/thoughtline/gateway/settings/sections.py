@@ -136,7 +136,24 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 class StoreSettings(Section, frozen=True, kw_only=True):
     """What is kept, where, and for how long."""
 
-    url: Annotated[Line, "Where sessions live; empty: SQLite in the user's data directory."] = ""
+    url: Annotated[
+        Line,
+        "Where sessions live: sqlite:/// or, for many machines, postgresql://; "
+        "empty: SQLite in the user's data directory.",
+    ] = ""
+    secret: Annotated[
+        Line,
+        "Where the secret is that names tenants: env:NAME, file:PATH or exec:COMMAND. Machines "
+        "that share a store need the same one; empty: a file beside the SQLite store.",
+    ] = ""
+    migrate: Annotated[
+        bool,
+        "Bring the tables of a shared store up to date at the start, instead of by "
+        "`thoughtline store migrate`.",
+    ] = False
+    find_wait: Annotated[
+        Timeout, "Most time a request waits for the store to say which thoughts belong to it."
+    ] = 5.0
     retention: Annotated[
         Seconds,
         "How long an unused conversation that was captured is kept; 0: for ever.",

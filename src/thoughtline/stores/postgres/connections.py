@@ -1,0 +1,177 @@
+"""The connections of a process to the database: one to write, three to read, none that listens.
+
+Every statement stands alone: no transaction stays open, nothing is set for a session. So a pool in
+between that hands out connections per transaction (pgbouncer) does no harm. A connection that
+failed is replaced when it is next needed, after a pause while the server does not answer.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+
+from thoughtline.errors import Unavailable
+from thoughtline.stores.postgres.address import Address
+from thoughtline.stores.postgres.failures import explain
+
+READERS = 3
+TIMEOUT = 10.0
+"""Seconds that a statement may take; a server that is frozen does not end it by itself."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between two attempts to connect: at first, and at most."""
+
+Greet = Callable[[asyncpg.Connection], Awaitable[None]]
+"""Looks at a new connection before it is used; raises `StoreError` for a wrong database."""
+
+
+class _Pause:
+    """When to try to connect again: after a time that doubles, with jitter."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._seconds = 0.0
+
+    def failed(self) -> None:
+        self._seconds = min(max(self._seconds * 2, FIRST_PAUSE), LONGEST_PAUSE)
+        self._until = time.monotonic() + self._seconds * random.uniform(0.5, 1.0)  # noqa: S311
+
+    def worked(self) -> None:
+        self._seconds = self._until = 0.0
+
+    async def wait(self) -> None:
+        if (left := self._until - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+
+
+class _Slot:
+    """A place for one connection."""
+
+    def __init__(self) -> None:
+        self.connection: asyncpg.Connection | None = None
+
+
+class Connections:
+    """Runs statements, each on a connection that is free."""
+
+    def __init__(self, address: Address, greet: Greet, *, timeout: float = TIMEOUT) -> None:
+        self._address = address
+        self._greet = greet
+        self._timeout = timeout
+        self._pause = _Pause()
+        self._writer = _Slot()
+        self._writing = asyncio.Lock()
+        self._free = [_Slot() for _ in range(READERS)]
+        self._waiting: deque[asyncio.Future[_Slot]] = deque()
+        self._slots = [self._writer, *self._free]
+        self.closed = False
+
+    async def read(self, statement: str, *args: Any) -> list[asyncpg.Record]:
+        """Run a statement on one of the connections for reading."""
+        slot = await self._take()
+        try:
+            return await self._run(slot, statement, args)
+        finally:
+            self._give_back(slot)
+
+    async def write(self, statement: str, *args: Any) -> list[asyncpg.Record]:
+        """Run a statement on the connection for writing."""
+        async with self._writing:
+            return await self._run(self._writer, statement, args)
+
+    async def _take(self) -> _Slot:
+        if self._free:
+            return self._free.pop()
+        waiting: asyncio.Future[_Slot] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled():
+                self._give_back(waiting.result())
+            raise
+
+    def _give_back(self, slot: _Slot) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(slot)
+                return
+        self._free.append(slot)
+
+    async def _run(
+        self, slot: _Slot, statement: str, args: tuple[Any, ...]
+    ) -> list[asyncpg.Record]:
+        if self.closed:
+            raise Unavailable("this store is closed; open it again")
+        connection = slot.connection
+        try:
+            if connection is None or connection.is_closed():
+                connection = slot.connection = await self._open()
+                if self.closed:  # meanwhile
+                    self._drop(slot)
+                    raise Unavailable("this store is closed; open it again")
+            async with asyncio.timeout(self._timeout):
+                found: list[asyncpg.Record]
+                if self._address.prepared:
+                    found = await connection.fetch(statement, *args)
+                else:  # in a transaction: or the next step may meet another server
+                    async with connection.transaction():
+                        found = await connection.fetch(statement, *args)
+                return found
+        except BaseException as error:
+            failure = explain(error, self._address)
+            if failure is None or isinstance(failure, Unavailable):
+                self._drop(slot)  # what it is in the middle of is not known
+            if failure is None:
+                raise
+            raise failure from error
+
+    async def _open(self) -> asyncpg.Connection:
+        """Connect. Who stops waiting leaves no half-open connection behind."""
+        opening = asyncio.ensure_future(self._connect())
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_discard)
+            raise
+
+    async def _connect(self) -> asyncpg.Connection:
+        await self._pause.wait()
+        try:
+            connection = await self._address.connect()
+            try:
+                await self._greet(connection)
+            except BaseException:
+                connection.terminate()
+                raise
+        except Exception:
+            self._pause.failed()
+            raise
+        self._pause.worked()
+        return connection
+
+    def _drop(self, slot: _Slot) -> None:
+        if slot.connection is not None:
+            slot.connection.terminate()
+            slot.connection = None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self.closed = True
+        for slot in self._slots:
+            connection, slot.connection = slot.connection, None
+            if connection is not None and not connection.is_closed():
+                try:
+                    await connection.close(timeout=1.0)
+                except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                    connection.terminate()
+
+
+def _discard(opening: asyncio.Task[asyncpg.Connection]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().terminate()

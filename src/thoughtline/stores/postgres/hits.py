@@ -1,0 +1,54 @@
+"""Notes that look-ups used a session whose last use was noted a while ago."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from thoughtline.errors import StoreError
+from thoughtline.stores.postgres.connections import Connections
+
+_TOUCH = "SELECT touch_1($1, $2)"
+
+
+class Hits:
+    """Sessions that were used, and the task that writes it."""
+
+    def __init__(self, connections: Connections, now: Callable[[], float | None]) -> None:
+        self._connections = connections
+        self._now = now
+        self._sessions: dict[bytes, None] = {}
+        self._at: float | None = None  # of the last hit, where time is given
+        self._writing = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._sessions) or self._writing.locked()
+
+    def add(self, session: bytes) -> None:
+        """Note a use; it is written in the background."""
+        self._sessions[session] = None
+        self._at = self._now()
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._write_quietly())
+
+    async def _write_quietly(self) -> None:
+        with suppress(StoreError):  # the next look-up notes it again
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what was noted."""
+        async with self._writing:
+            if not self._sessions:
+                return
+            sessions, self._sessions = self._sessions, {}
+            try:
+                await self._connections.write(_TOUCH, list(sessions), self._at)
+            except BaseException:
+                self._sessions = sessions | self._sessions
+                raise
+
+    async def close(self) -> None:
+        """Write what was noted, if that can be."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+        await self._write_quietly()

@@ -1,0 +1,94 @@
+"""Numbered migrations from an empty database to the current tables and functions.
+
+A migration is a file `sql/NNNN_name.sql`. All that are missing run in one transaction, under a lock
+that all nodes know. `layout.version` is the number of the last one; `layout.works_from` is the
+oldest code that may go on. So nodes of two releases work on one database during an upgrade, and
+only a node that is too old refuses.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+import asyncpg
+
+from thoughtline.errors import StoreError
+
+SQL = files("thoughtline.stores.postgres") / "sql"
+
+WORKS_FROM = 4
+"""The oldest layout whose code works with the tables that these migrations make."""
+
+_LOCK = "SET LOCAL lock_timeout = '5s'; SELECT pg_advisory_xact_lock(7305, 0)"
+_LAYOUT = "SELECT version, works_from FROM layout"
+_EXISTS = """
+SELECT EXISTS (
+    SELECT FROM pg_class WHERE relname = 'layout' AND relnamespace = current_schema()::regnamespace
+)
+"""
+_FOREIGN = """
+SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+"""
+
+
+@cache
+def steps() -> dict[int, str]:
+    """Return the migrations: number → name of the file."""
+    names = [entry.name for entry in SQL.iterdir()]
+    return {int(name[:4]): name for name in sorted(names) if name[:4].isdigit()}
+
+
+def load(name: str) -> str:
+    """Return the text of a file in `sql/`."""
+    return (SQL / name).read_text("utf-8")
+
+
+def call(function: str, arguments: int) -> str:
+    """Return the statement that calls a function of ours with so many arguments."""
+    return f"SELECT * FROM {function}({', '.join(f'${n + 1}' for n in range(arguments))})"  # noqa: S608
+
+
+async def version(connection: asyncpg.Connection) -> int:
+    """Return the layout of a database, 0 for an empty one; raises for one that is too new."""
+    if not await connection.fetchval(_EXISTS):
+        return 0
+    found, works_from = await connection.fetchrow(_LAYOUT)
+    if works_from > max(steps()):
+        raise StoreError(
+            f"the database was changed by a newer Thoughtline (layout {found}, which works with "
+            f"code from {works_from} on; this one knows {max(steps())}); upgrade this node"
+        )
+    return int(found)
+
+
+async def migrate(connection: asyncpg.Connection) -> list[str]:
+    """Run the migrations that the database does not have yet; returns their names."""
+    done: list[str] = []
+    async with connection.transaction():
+        await connection.execute(_LOCK)
+        known = await version(connection)
+        if not known and await connection.fetchval(_FOREIGN):
+            raise StoreError(
+                "the database holds tables of another program; choose another database or schema"
+            )
+        for step, name in steps().items():
+            if step > known:
+                await connection.execute(load(name))
+                done.append(name)
+        if done:
+            await connection.execute(
+                "UPDATE layout SET version = $1, works_from = $2", max(steps()), WORKS_FROM
+            )
+    return done
+
+
+async def prepare(connection: asyncpg.Connection, *, upgrade: bool = True) -> None:
+    """Make the tables of an empty database, and bring older ones up to date if `upgrade`."""
+    known = await version(connection)
+    if known >= max(steps()):
+        return
+    if known and not upgrade:
+        raise StoreError(
+            f"the database has layout {known}, and {max(steps())} is needed; "
+            "run `thoughtline store migrate`"
+        )
+    await migrate(connection)

@@ -1,0 +1,66 @@
+"""Deletes sessions, some at a time: a fork before the session that it goes on from."""
+
+from collections.abc import Sequence
+
+from thoughtline.stores.base import INTERNAL_PREFIX, Progress
+from thoughtline.stores.postgres.connections import Connections
+from thoughtline.stores.postgres.rows import entry_names, unpack_memo
+
+PAGE = 200
+"""Sessions that are deleted in one transaction."""
+
+_DOOMED = """
+SELECT s.session FROM sessions AS s
+WHERE ($1::bytea IS NULL OR s.session = $1) AND ($2::bytea IS NULL OR s.tenant = $2)
+  AND ($3::float8 IS NULL OR s.touched < $3)
+  AND ($1 IS NOT NULL OR $2 IS NOT NULL
+       OR NOT s.kept AND substr(s.session, 1, length($4::bytea)) <> $4)
+  AND NOT EXISTS (
+      SELECT FROM pointers AS p
+      WHERE p.about = s.session AND p.kind = 'f' AND p.session <> s.session
+  )
+ORDER BY s.touched DESC, s.session LIMIT $5
+"""
+_ENTRIES = "SELECT tenant, filed, memo FROM entries WHERE session = ANY ($1)"
+_PURGE = "SELECT purge_1($1, $2, $3, $4)"
+
+
+async def purge(
+    connections: Connections,
+    session: str | None,
+    tenant: str | None,
+    untouched_since: float | None,
+    progress: Progress | None,
+) -> int:
+    """Delete the sessions that match every condition; returns how many."""
+    count = 0
+    while True:
+        rows = await connections.read(
+            _DOOMED,
+            None if session is None else session.encode(),
+            None if tenant is None else tenant.encode(),
+            untouched_since,
+            INTERNAL_PREFIX.encode(),
+            PAGE,
+        )
+        deleted = await _delete(connections, [row[0] for row in rows], untouched_since)
+        count += deleted
+        if progress is not None:
+            progress(count, count)
+        if not deleted:
+            return count
+
+
+async def _delete(
+    connections: Connections, sessions: Sequence[bytes], untouched_since: float | None
+) -> int:
+    if not sessions:
+        return 0
+    names: list[bytes] = []
+    filed: list[int] = []
+    for row in await connections.read(_ENTRIES, sessions):
+        own = entry_names(row["tenant"], unpack_memo(row["memo"]))
+        names += own
+        filed += [row["filed"]] * len(own)
+    ((deleted,),) = await connections.write(_PURGE, sessions, untouched_since, names, filed)
+    return int(deleted)

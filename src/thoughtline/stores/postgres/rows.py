@@ -1,0 +1,276 @@
+"""Batches and index entries as rows, and back: nothing else knows the form of what is stored.
+
+A batch becomes a row for each turn that it is about, mostly one: the data of its thoughts apart
+from what was said. An index entry is stored without its thoughts, which are in the log.
+All of it is bytes: text in PostgreSQL cannot hold every character, and JSON respells numbers.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import chain
+
+import msgspec
+from msgspec import Struct
+
+from thoughtline.errors import StoreError
+from thoughtline.log.events import Draft, Event
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores import rules
+from thoughtline.stores.base import Batch
+
+KINDS = (
+    "user_message",
+    "reasoning",
+    "assistant_message",
+    "tool_call",
+    "tool_result",
+    "permission_decision",
+    "turn_started",
+    "turn_ended",
+    "quarantined",
+    "session_forked",
+    "endpoint_learned",
+    "request_failed",
+)
+"""Types of events that have a bit of their own in `batches.kinds`. The order never changes."""
+
+_BITS = {name: 1 << n for n, name in enumerate(KINDS)}
+_OTHER = 1 << 62
+"""The bit of all other types."""
+
+REFUSAL, FORK = "r", "f"
+"""Kinds of pointers."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_said = msgspec.msgpack.Decoder(list[tuple[str, str, float, str, int, str | None]])
+_thoughts = msgspec.msgpack.Decoder(list[tuple[int, str]])
+_memo = msgspec.msgpack.Decoder(IndexEntry)
+
+Row = tuple[
+    int, int, int, int, float, bytes | None, bytes | None, bytes | None, bytes, bytes | None
+]
+"""nth, offset, count, kinds, newest, entry, turn, parent, said, thoughts."""
+EntryRow = tuple[bytes, bytes, float, bytes, bytes, bytes, int, int, bytes]
+"""id, turn, at, provider, endpoint, model, shown, chars, memo."""
+
+
+def kinds_mask(types: Iterable[str]) -> int:
+    """Return the bits of these types of events."""
+    mask = 0
+    for name in types:
+        mask |= _BITS.get(name, _OTHER)
+    return mask
+
+
+class PackedBatch(Struct, eq=False):
+    """A batch as rows."""
+
+    batch: Batch
+    id: bytes
+    session: bytes
+    tenant: bytes
+    turns: int
+    oldest: float | None
+    newest: float | None
+    rows: list[Row]
+    entries: list[EntryRow]
+    names: list[tuple[int, bytes]]  # which of the entries, from 0
+    pointers: list[tuple[bytes, str, bytes]]  # about, kind, data
+    size: int  # about how many bytes go over the line
+    epoch: int | None = None  # of the tenant when the batch was made, where it had to wait since
+
+
+def pack(batch: Batch) -> PackedBatch:
+    """Return a batch as rows. Raises `StoreError` for what cannot be stored."""
+    rules.check_batch(batch)
+    try:
+        return _pack(batch)
+    except UnicodeEncodeError as error:
+        raise StoreError(f"a text of session {batch.session!r} is not Unicode: {error}") from None
+
+
+def _pack(batch: Batch) -> PackedBatch:
+    session, tenant = batch.session.encode(), batch.tenant.encode()
+    rows: list[Row] = []
+    pointers: list[tuple[bytes, str, bytes]] = []
+    turns = first = size = 0
+    for last, turn in _spans(batch.drafts):
+        drafts = batch.drafts[first:last]
+        row = _row(session, len(rows), first, drafts, turn)
+        rows.append(row)
+        size += len(row[8]) + len(row[9] or b"")
+        first = last
+    for draft in batch.drafts:
+        if draft.type == "turn_started":
+            turns += 1
+        elif draft.type in rules.REFERRING_TYPES:
+            about = rules.referred_id(draft.type, draft.data)
+            if about is not None:
+                kind = REFUSAL if draft.type == "quarantined" else FORK
+                pointers.append((about.encode(), kind, draft.data.encode()))
+    entries, names = pack_entries(session, tenant, batch.index)
+    times = [draft.at for draft in batch.drafts]
+    return PackedBatch(
+        batch,
+        batch.id.encode() or os.urandom(16),
+        session,
+        tenant,
+        turns,
+        min(times, default=None),
+        max(times, default=None),
+        rows,
+        entries,
+        names,
+        pointers,
+        size + sum([len(entry[8]) for entry in entries]) + 40 * len(names) + 500,
+    )
+
+
+def _spans(drafts: Sequence[Draft]) -> list[tuple[int, str | None]]:
+    """Return where the rows of a batch end, and the turn that each is about."""
+    spans: list[tuple[int, str | None]] = []
+    turn: str | None = None
+    for n, draft in enumerate(drafts):
+        if draft.type == "turn_started":
+            about = draft.id
+        elif draft.type == "reasoning":
+            about = draft.parent
+        else:
+            continue
+        if turn is not None and (about != turn or draft.type == "turn_started"):
+            spans.append((n, turn))
+        turn = about
+    if drafts:
+        spans.append((len(drafts), turn))
+    return spans
+
+
+def _row(session: bytes, nth: int, first: int, drafts: Sequence[Draft], turn: str | None) -> Row:
+    kinds = 0
+    started: bytes | None = None
+    parent: bytes | None = None
+    said: list[tuple[str, str, float, str, int, str | None]] = []
+    thoughts: list[tuple[int, str]] = []
+    for draft in drafts:
+        type = draft.type
+        kinds |= _BITS.get(type, _OTHER)
+        if type == "reasoning":
+            thoughts.append((draft.version, draft.data))
+            said.append((draft.id, draft.parent, draft.at, type, draft.version, None))
+            continue
+        said.append((draft.id, draft.parent, draft.at, type, draft.version, draft.data))
+        if type == "turn_started" and draft.parent:
+            started, parent = draft.id.encode(), draft.parent.encode()
+    return (
+        nth,
+        first,
+        len(drafts),
+        kinds,
+        max([draft.at for draft in drafts]),
+        entry_id(session, turn.encode()) if turn is not None and thoughts else None,
+        started,
+        parent,
+        _encode(said),
+        _encode(thoughts) if thoughts else None,
+    )
+
+
+def entry_id(session: bytes, turn: bytes) -> bytes:
+    """Return the id of a turn's index entry: the same turn has the same one for ever."""
+    return blake2b(b"%d %b%b" % (len(session), session, turn), digest_size=16).digest()
+
+
+@lru_cache(4096)
+def _tenant_mark(tenant: bytes) -> bytes:
+    return blake2b(tenant, digest_size=8).digest()
+
+
+def blind(tenant: bytes, keys: Iterable[bytes]) -> list[bytes]:
+    """Return the names of look-up keys: those of two tenants differ."""
+    mark = _tenant_mark(tenant)
+    return [mark + key for key in keys]
+
+
+def call_name(tenant: bytes, call: str) -> bytes:
+    """Return the name under which the entries of a tool call are found."""
+    return _tenant_mark(tenant) + b"call " + blake2b(call.encode(), digest_size=16).digest()
+
+
+def entry_names(tenant: bytes, entry: IndexEntry) -> list[bytes]:
+    """Return the names under which an entry is filed, each once."""
+    calls = [call_name(tenant, call) for call in entry.calls]
+    return list(dict.fromkeys([*blind(tenant, entry.keys), *calls]))
+
+
+def pack_entries(
+    session: bytes, tenant: bytes, index: Sequence[IndexEntry]
+) -> tuple[list[EntryRow], list[tuple[int, bytes]]]:
+    """Return index entries as rows, and their names; of those of one turn the last."""
+    if len(index) > 1:
+        index = list({entry.turn: entry for entry in index}.values())
+    entries = [pack_entry(session, entry) for entry in index]
+    names = [(n, name) for n, entry in enumerate(index) for name in entry_names(tenant, entry)]
+    return entries, names
+
+
+def pack_entry(session: bytes, entry: IndexEntry) -> EntryRow:
+    """Return an index entry as a row, without its thoughts."""
+    turn, origin = entry.turn.encode(), entry.origin
+    shown = len(rules.shown_calls(entry))
+    return (
+        entry_id(session, turn),
+        turn,
+        entry.at,
+        origin.provider.encode(),
+        origin.endpoint.encode(),
+        (origin.asked or origin.model).encode(),
+        shown,
+        entry.chars if shown else 0,
+        pack_memo(entry),
+    )
+
+
+def pack_memo(entry: IndexEntry) -> bytes:
+    """Return an entry as it is stored."""
+    if entry.thoughts or entry.continued is not None:
+        entry = msgspec.structs.replace(entry, thoughts=(), continued=None)
+    return _encode(entry)
+
+
+def unpack_memo(memo: bytes) -> IndexEntry:
+    """Return an entry, without its thoughts."""
+    return _memo.decode(memo)
+
+
+def unpack_thoughts(thoughts: Iterable[bytes] | None) -> list[tuple[int, str]]:
+    """Return versions and data of the thoughts in rows."""
+    return list(chain.from_iterable([_thoughts.decode(some) for some in thoughts or ()]))
+
+
+def pack_thoughts(thoughts: Sequence[tuple[int, str]]) -> bytes:
+    """Return versions and data of thoughts, as they are stored."""
+    return _encode(thoughts)
+
+
+def unpack_events(session: str, first: int, said: bytes, thoughts: bytes | None) -> list[Event]:
+    """Return the events of a row; without `thoughts`, those are left out."""
+    data = iter(_thoughts.decode(thoughts) if thoughts is not None else ())
+    events: list[Event] = []
+    for seq, (id, parent, at, type, version, text) in enumerate(_said.decode(said), first):
+        found = (version, text) if text is not None else next(data, None)
+        if found is not None:
+            events.append(Event(session, seq, id, parent, at, type, *found))
+    return events
+
+
+def with_refusals(entry: IndexEntry, refusals: Iterable[bytes] | None) -> IndexEntry:
+    """Return an entry with the thoughts marked that providers have refused."""
+    if not refusals:
+        return entry
+    quarantined = entry.quarantined
+    for data in refusals:
+        if record := rules.read_quarantine(data.decode()):
+            quarantined |= frozenset(record.thoughts or range(len(entry.thoughts)))
+    return msgspec.structs.replace(entry, quarantined=quarantined)

@@ -1,0 +1,337 @@
+"""The store in PostgreSQL: what the port asks for, put together from the parts of this package.
+
+Durability: when `append` returns, the batch is committed as the server commits. With its defaults
+it survives a crash of the server, and a failover to a standby that is synchronous.
+Look-ups always ask the database; no answer is kept, and least of all that there is nothing.
+"""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import suppress
+
+import asyncpg
+
+from thoughtline.clock import Clock, SystemClock
+from thoughtline.errors import SecretMismatch, Unavailable
+from thoughtline.log.events import Event
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores import rules
+from thoughtline.stores.base import (
+    ALL_ENTRIES,
+    ANY_SESSION,
+    MAX_CANDIDATES,
+    Batch,
+    EntryFilter,
+    EventPage,
+    FiledEntry,
+    Progress,
+    SessionCursor,
+    SessionListing,
+    SessionQuery,
+    SessionSummary,
+    StoreStats,
+    ThoughtEntry,
+    TurnCountPage,
+)
+from thoughtline.stores.postgres import migrations, purge, queries, searches, stats, turn_counts
+from thoughtline.stores.postgres.address import Address
+from thoughtline.stores.postgres.bodies import BodyCache
+from thoughtline.stores.postgres.connections import Connections
+from thoughtline.stores.postgres.entries import EntryTable
+from thoughtline.stores.postgres.hits import Hits
+from thoughtline.stores.postgres.rows import (
+    PackedBatch,
+    blind,
+    pack,
+    unpack_memo,
+    unpack_thoughts,
+    with_refusals,
+)
+from thoughtline.stores.postgres.watchers import Watcher, Watchers
+from thoughtline.stores.postgres.writer import GroupWriter
+
+BODY_BYTES = 64 << 20
+"""Bytes of index entries that are kept in memory, unless told otherwise."""
+
+TOUCH_EVERY = 3600.0
+"""Seconds for which the use of a session by look-ups is not noted again: each note is a write."""
+
+_HOME = "SELECT * FROM home_1($1)"
+_FIND = "SELECT * FROM find_1($1, $2, $3, $4, $5, $6, $7)"
+_CONTINUED = "SELECT * FROM continued_1($1, $2)"
+_TENANT = "SELECT tenant FROM sessions WHERE session = $1"
+
+
+class PostgresStore:
+    """A store in a database, shared by all machines that are given its URL."""
+
+    retention = 0.0
+    shared = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        poll: float = 0.25,  # seconds after which `watch` looks for other nodes' events
+        body_bytes: int = BODY_BYTES,
+        upgrade: bool = True,  # whether an older layout is brought up to date
+        fingerprint: bytes = b"",  # of the secret that all nodes share; empty: any
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._own_time = not isinstance(self._clock, SystemClock)
+        self._poll = poll
+        self._touch_every = 0.0 if self._own_time else TOUCH_EVERY
+        self._upgrade = upgrade
+        self._fingerprint = fingerprint
+        self._prepared = False  # the tables are there
+        self._era = 0
+        self._last_xid = 0  # of the last group that was written here
+        self._epochs: dict[bytes, int] = {}
+        self._changes = 0
+        self.learned = -1  # seq of the last lesson about an endpoint, as of the last look-up
+        self._bodies = BodyCache(body_bytes)
+        self._watchers = Watchers()
+        self._connections = Connections(Address(url), self._greet)
+        self._writer = GroupWriter(self._connections, self._now, self._note_written)
+        self._hits = Hits(self._connections, self._now)
+        self._entries = EntryTable(self._connections, self._writer)
+
+    def _now(self) -> float | None:
+        """Return the time for the database, whose own is meant unless a clock was given."""
+        return self._clock.wall() if self._own_time else None
+
+    async def _greet(self, connection: asyncpg.Connection) -> None:
+        """Look at a database that was just connected to."""
+        if not self._prepared:
+            await migrations.prepare(connection, upgrade=self._upgrade)
+            self._prepared = True
+        async with connection.transaction():
+            row = await connection.fetchrow(_HOME, self._fingerprint)
+        if self._fingerprint and row["fingerprint"] != self._fingerprint:
+            raise SecretMismatch(
+                "this database belongs to nodes with another secret: under this one, none of its "
+                "conversations would be found; give every node the same `store.secret`"
+            )
+        if row["era"] != self._era:
+            self._era, self._last_xid = row["era"], 0
+            self._bodies.clear()
+            self._changes += 1
+
+    def _note_written(self, group: Sequence[PackedBatch], xid: int) -> None:
+        self._last_xid = max(self._last_xid, xid)
+        self._watchers.notify({packed.batch.session for packed in group}, xid)
+
+    @property
+    def _own(self) -> tuple[int, int]:
+        return self._era, self._last_xid
+
+    # -- the hot path ----------------------------------------------------------------------------
+
+    async def append(self, batch: Batch) -> list[Event]:
+        return rules.number_events(batch, await self._writer.append(pack(batch)))
+
+    async def find(
+        self, tenant: str, keys: Sequence[bytes]
+    ) -> Mapping[bytes, Sequence[IndexEntry]]:
+        if not keys:
+            return {}
+        if self._hits and self.retention:
+            await self._hits.write()  # or what was just used could count as expired
+        owner = tenant.encode()
+        keys = list(dict.fromkeys(keys))
+        names = blind(owner, keys)
+        known = self._bodies.known(names)
+        rows = await self._connections.read(
+            _FIND,
+            owner,
+            names,
+            [body.token for body in known.values()],
+            MAX_CANDIDATES,
+            self.retention,
+            self._touch_every,
+            self._now(),
+        )
+        self._note_epoch(owner, rows[0])
+        found: dict[bytes, list[IndexEntry]] = {}
+        for row in rows[1:]:
+            id = row["entry"]
+            memo = row["memo"]
+            if memo is None:
+                entry = known[id].entry
+            else:
+                entry = rules.with_thoughts(unpack_memo(memo), unpack_thoughts(row["thoughts"]))
+                self._bodies.put(id, owner, row["revision"], entry, blind(owner, entry.keys))
+            if row["refusals"] is not None:
+                entry = with_refusals(entry, row["refusals"])
+            for number in row["matched"]:
+                found.setdefault(keys[number - 1], []).append(entry)
+            if row["idle"] is not None:
+                self._hits.add(row["idle"])
+        return found
+
+    def _note_epoch(self, tenant: bytes, head: asyncpg.Record) -> None:
+        """Drop what is known of a tenant when something of it was deleted or refused."""
+        epoch = head["epoch"]
+        self.learned = head["learned"]
+        if self._epochs.get(tenant) != epoch:
+            if tenant in self._epochs:
+                self._bodies.drop(tenant)
+                self._changes += 1
+            self._epochs[tenant] = epoch
+
+    def changes(self) -> tuple[int, bool]:
+        return self._changes, False  # somebody may just have written: ask
+
+    async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
+        asked = [turn.encode() for turn in turns if turn]
+        if not asked:
+            return {}
+        rows = await self._connections.read(_CONTINUED, tenant.encode(), asked)
+        return {row["turn"].decode(): row["depth"] for row in rows}
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
+        return await queries.read(self._connections, session, max(after, -1), limit)
+
+    async def watch(
+        self, session: str | None = None, *, after: int = -1, tenant: str | None = None
+    ) -> AsyncIterator[Event]:
+        if self._watchers.closed:
+            raise Unavailable("this store is closed; open it again")
+        with self._watchers.add(session) as watcher:
+            if session is None:
+                after = await self._first_position(watcher)
+            elif tenant is not None and await self._owner(session) not in {None, tenant}:
+                after = 1 << 31  # somebody else's: there is nothing to see
+            while not self._watchers.closed:
+                events: list[tuple[Event, str | None, int]] = []
+                with suppress(Unavailable):  # a live feed outlasts a short time without a database
+                    events = await self._more(session, after)
+                for event, owner, position in events:
+                    after = position
+                    if tenant is None or owner is None or owner == tenant:
+                        yield event
+                if not events:
+                    await watcher.wait(self._poll)
+
+    async def _more(self, session: str | None, after: int) -> list[tuple[Event, str | None, int]]:
+        if session is not None:
+            events = await self.read(session, after=after, limit=500)
+            return [(event, None, event.seq) for event in events]
+        page = await queries.history(self._connections, None, after=after, own=self._own)
+        return list(page.events)
+
+    async def _first_position(self, watcher: Watcher) -> int:
+        """Return the position after which events are new to a watcher that just came."""
+        try:
+            end = (await queries.history(self._connections, (), after=0)).position
+        except Unavailable:
+            if self._watchers.closed:
+                return 0
+            raise
+        await self._writer.settled()  # what it was writing meanwhile is new, too
+        if watcher.first is None:
+            return end
+        return min(end, queries.LogPlace(self._era, watcher.first).number())
+
+    async def _owner(self, session: str) -> str | None:
+        rows = await self._connections.read(_TENANT, session.encode())
+        return rows[0][0].decode() if rows else None
+
+    async def sessions(
+        self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
+    ) -> list[SessionSummary]:
+        await self._hits.write()
+        return await queries.sessions(self._connections, tenant, limit, before)
+
+    async def search(
+        self,
+        query: SessionQuery = ANY_SESSION,
+        *,
+        limit: int = 50,
+        after: SessionCursor | None = None,
+    ) -> SessionListing:
+        await self._hits.write()
+        return await searches.search(self._connections, query, limit, after)
+
+    async def history(
+        self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
+    ) -> EventPage:
+        start = since if after <= 0 else float("-inf")
+        page = await queries.history(
+            self._connections, types, after=after, since=start, limit=limit, own=self._own
+        )
+        return queries.event_page(page)
+
+    # -- upkeep ----------------------------------------------------------------------------------
+
+    async def purge(
+        self,
+        *,
+        session: str | None = None,
+        tenant: str | None = None,
+        untouched_since: float | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        if self._connections.closed:
+            raise Unavailable("this store is closed; open it again")
+        if session is None and tenant is None and untouched_since is None:
+            return 0
+        await self._hits.write()
+        return await purge.purge(self._connections, session, tenant, untouched_since, progress)
+
+    async def entries(
+        self,
+        entry_filter: EntryFilter = ALL_ENTRIES,
+        *,
+        limit: int = 50,
+        after: tuple[int, int] | None = None,
+        offset: int = 0,
+        thoughts: bool = False,
+    ) -> list[ThoughtEntry]:
+        await self._hits.write()
+        return await self._entries.listed(
+            entry_filter, limit=limit, after=after, offset=offset, thoughts=thoughts
+        )
+
+    async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        await self._writer.flush()  # what was queued before is written, and can be read
+        return await self._entries.forget(entry_filter, progress)
+
+    async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
+        await self._writer.flush()
+        return await self._entries.erase(entry_filter, progress)
+
+    async def count_calls(self, call: str) -> Mapping[str, int]:
+        return await self._entries.count_calls(call)
+
+    async def index(self, session: str) -> list[FiledEntry]:
+        return await self._entries.index(session)
+
+    async def reindex(
+        self, session: str, entries: Sequence[IndexEntry], *, remove: Collection[str] = ()
+    ) -> None:
+        owner = await self._owner(session)
+        if owner is not None:
+            await self._entries.reindex(session, owner, entries, remove)
+
+    async def prune_index(self, *, dry_run: bool = False) -> int:
+        return await self._entries.prune(dry_run=dry_run)
+
+    async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
+        return await stats.stats(self._connections, tenant, sessions=sessions)
+
+    async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
+        return await turn_counts.turn_counts(self._connections, self._own, seconds, since)
+
+    async def summarise(self) -> None:
+        await turn_counts.summarise(self._connections, self._own, self._clock.wall())
+
+    async def close(self) -> None:
+        if self._connections.closed:
+            return
+        self._watchers.close()
+        await self._writer.close()
+        await self._hits.close()
+        await self._connections.close()

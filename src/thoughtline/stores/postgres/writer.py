@@ -1,0 +1,258 @@
+"""Writes batches in groups: what waits when a group is written becomes the next one, in one call.
+
+Batches that depend on one another within a group (the same batch twice, one that expects a seq, an
+entry filed again) go into different groups, so that the database judges each group at once. A
+connection that was lost while a group was written is replaced, and the group is said again: what
+was written before is known by its id.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import chain, repeat
+from typing import Any
+
+import asyncpg
+
+from thoughtline.errors import Conflict, StoreError, Unavailable
+from thoughtline.stores import rules
+from thoughtline.stores.postgres.connections import Connections
+from thoughtline.stores.postgres.migrations import call
+from thoughtline.stores.postgres.rows import PackedBatch, entry_names, unpack_memo
+
+MAX_BATCHES = 128
+MAX_BYTES = 4 << 20
+"""What a group holds at most."""
+
+APPEND = call("append_1", 38)
+_UNFILE = """
+DELETE FROM names AS n USING unnest($1::bytea[], $2::bigint[]) AS g (name, filed)
+WHERE n.name = g.name AND n.filed = g.filed
+"""
+_WRITTEN, _OTHER_TENANT, _UNEXPECTED, _DELETED, _NEW = "w", "t", "e", "g", "n"
+
+_ROW_COLUMNS, _ENTRY_COLUMNS, _POINTER_COLUMNS = 10, 9, 3
+
+
+class _Pending:
+    """A batch that waits to be written, and who waits for it."""
+
+    def __init__(self, packed: PackedBatch) -> None:
+        self.packed = packed
+        self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+    def succeed(self, last: int) -> None:
+        if not self.done.done():
+            self.done.set_result(last)
+
+
+def _columns(rows: list[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * width
+
+
+def arguments(now: float | None, group: Sequence[PackedBatch]) -> list[Any]:
+    """Return what `append_1` is called with."""
+    rows = [(n, *row) for n, p in enumerate(group, 1) for row in p.rows]
+    entries: list[tuple[Any, ...]] = []
+    names: list[tuple[int, bytes]] = []
+    for n, packed in enumerate(group, 1):
+        before = len(entries) + 1
+        names += [(entry + before, name) for entry, name in packed.names]
+        entries += [(n, *entry) for entry in packed.entries]
+    pointers = [(n, *pointer) for n, p in enumerate(group, 1) for pointer in p.pointers]
+    return [
+        now,
+        [p.id for p in group],
+        [p.session for p in group],
+        [p.tenant for p in group],
+        [p.batch.expect for p in group],
+        [len(p.batch.drafts) for p in group],
+        [p.turns for p in group],
+        [p.oldest for p in group],
+        [p.newest for p in group],
+        [p.batch.kept for p in group],
+        [p.epoch for p in group],
+        *_columns(rows, 1 + _ROW_COLUMNS),
+        *_columns(entries, 1 + _ENTRY_COLUMNS),
+        *_columns(names, 2),
+        *_columns(pointers, 1 + _POINTER_COLUMNS),
+    ]
+
+
+class GroupWriter:
+    """A queue of batches, and the task that writes them."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        now: Callable[[], float | None],
+        written: Callable[[Sequence[PackedBatch], int], None],
+    ) -> None:
+        """`now` is the time, None for the database's own; `written` is told of every group."""
+        self._connections = connections
+        self._now = now
+        self._written = written
+        self._queue: deque[_Pending] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()  # nothing is being written
+        self._stale: deque[tuple[list[bytes], list[int]]] = deque()  # names that lead nowhere now
+        self.closed = False
+
+    async def append(self, packed: PackedBatch) -> int:
+        """Write a batch; returns the seq before its first event."""
+        if self.closed:
+            raise Unavailable("this store is closed; open it again")
+        pending = _Pending(packed)
+        self._queue.append(pending)
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._write_all())
+        return await asyncio.shield(pending.done)
+
+    async def flush(self) -> None:
+        """Wait until everything is written that was queued before."""
+        if waiting := [pending.done for pending in self._queue]:
+            await asyncio.wait(waiting)
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task})
+
+    async def settled(self) -> None:
+        """Wait until the group is written that is being written now."""
+        await self._idle.wait()
+
+    async def close(self) -> None:
+        """Write what is queued, then take nothing more."""
+        self.closed = True
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def _write_all(self) -> None:
+        while self._queue or self._stale:
+            if not self._queue:
+                await self.unfile_stale()
+                continue
+            group = self._next_group()
+            self._idle.clear()
+            try:
+                await self._write(group)
+            except StoreError as error:
+                await self._write_singly(group, error)
+            except BaseException as error:  # who waits is told, whatever it is
+                for pending in group:
+                    pending.fail(StoreError(f"the batch was not written: {error!r}"))
+                raise
+            finally:
+                self._idle.set()
+
+    def _next_group(self) -> list[_Pending]:
+        """Take from the queue what can be judged together."""
+        group: list[_Pending] = []
+        alone: dict[bytes, bool] = {}  # session → whether its batch expects something
+        tenants: dict[bytes, bytes] = {}
+        batches: set[tuple[bytes, bytes]] = set()
+        entries: set[bytes] = set()
+        size = 0
+        while self._queue and len(group) < MAX_BATCHES and size < MAX_BYTES:
+            packed = self._queue[0].packed
+            session = packed.session
+            expects = packed.batch.expect is not None
+            ids = {entry[0] for entry in packed.entries}
+            if (
+                (session, packed.id) in batches
+                or (session in alone and (expects or alone[session]))
+                or tenants.get(session, packed.tenant) != packed.tenant
+                or not entries.isdisjoint(ids)
+            ):
+                break
+            alone[session], tenants[session] = expects, packed.tenant
+            batches.add((session, packed.id))
+            entries |= ids
+            entries.update([row[5] for row in packed.rows if row[5] is not None])
+            size += packed.size
+            group.append(self._queue.popleft())
+        return group
+
+    async def _write(self, group: list[_Pending]) -> None:
+        """Write a group, without those that may not be written."""
+        group.sort(key=lambda pending: pending.packed.session)
+        while group:
+            packed = [pending.packed for pending in group]
+            (answer,) = await self._call(packed)
+            verdicts, lasts = answer["verdicts"], answer["lasts"]
+            if verdicts == _NEW * len(group):
+                self._note_stale(packed, answer)
+                self._written(packed, answer["xid_"])
+                for pending, last in zip(group, lasts, strict=True):
+                    pending.succeed(last)
+                return
+            rest: list[_Pending] = []
+            for pending, verdict, last in zip(group, verdicts, lasts, strict=True):
+                if verdict == _NEW:
+                    rest.append(pending)
+                elif verdict == _WRITTEN:
+                    pending.succeed(last)
+                else:
+                    pending.fail(_refusal(pending.packed, verdict, last))
+            group[:] = rest
+
+    async def _call(self, packed: list[PackedBatch]) -> list[asyncpg.Record]:
+        args = arguments(self._now(), packed)
+        try:
+            return await self._connections.write(APPEND, *args)
+        except Unavailable:
+            # It may be written, and a new connection may work at once.
+            return await self._connections.write(APPEND, *args)
+
+    async def _write_singly(self, group: list[_Pending], error: StoreError) -> None:
+        """After an error: one batch may be at fault, and the others are not."""
+        if isinstance(error, Unavailable) or len(group) == 1:
+            for pending in group:
+                pending.fail(error)
+            return
+        for pending in group:
+            try:
+                await self._write([pending])
+            except StoreError as own:
+                pending.fail(own)
+
+    # -- names of entries that were filed again --------------------------------------------------
+
+    def _note_stale(self, packed: Sequence[PackedBatch], answer: asyncpg.Record) -> None:
+        if answer["old_id"]:
+            tenants = {entry[0]: p.tenant for p in packed for entry in p.entries}
+            self.note_stale(
+                [tenants[id] for id in answer["old_id"]], answer["old_filed"], answer["old_memo"]
+            )
+
+    def note_stale(
+        self, tenants: Sequence[bytes], filed: Sequence[int], memos: Sequence[bytes]
+    ) -> None:
+        """Note the names of entries as they were before: they are deleted when there is time."""
+        found = [entry_names(t, unpack_memo(m)) for t, m in zip(tenants, memos, strict=True)]
+        numbers = chain.from_iterable(
+            repeat(number, len(names)) for number, names in zip(filed, found, strict=True)
+        )
+        self._stale.append((list(chain.from_iterable(found)), list(numbers)))
+
+    async def unfile_stale(self) -> None:
+        """Delete names that lead nowhere. Look-ups pass them over, so it may fail."""
+        while self._stale:
+            names, filed = self._stale.popleft()
+            with contextlib.suppress(StoreError):
+                await self._connections.write(_UNFILE, names, filed)
+
+
+def _refusal(packed: PackedBatch, verdict: str, last: int) -> StoreError:
+    batch = packed.batch
+    if verdict == _OTHER_TENANT:
+        found = rules.find_conflict(batch, batch.tenant + "?", last)
+    elif verdict == _UNEXPECTED:
+        found = rules.find_conflict(batch, batch.tenant, last)
+    else:
+        found = None
+    return found or Conflict(f"what was asked of session {batch.session!r} was deleted meanwhile")

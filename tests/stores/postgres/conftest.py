@@ -1,0 +1,93 @@
+"""A database of this worker, empty for each test."""
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from stores.samples import StillClock
+from support.postgres_server import SharedServer
+from thoughtline.stores.postgres import PostgresStore, migrations
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory, worker_id):
+    folder = tmp_path_factory.getbasetemp()
+    shared = SharedServer(folder if worker_id == "master" else folder.parent)
+    yield shared.server
+    shared.close()
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres, worker_id):
+    """The URL of a database with tables in it."""
+
+    async def make():
+        connection = await asyncpg.connect(postgres.url(worker_id))
+        await migrations.migrate(connection)
+        await connection.close()
+
+    postgres.sql(f"CREATE DATABASE {worker_id}", "SELECT 1")
+    asyncio.run(make())
+    return postgres.url(worker_id)
+
+
+@pytest.fixture
+async def database(migrated):
+    """The URL of a database with nothing in its tables."""
+    async with Connected(migrated) as connection:
+        await connection.execute(
+            "TRUNCATE home, tenants, sessions, batches, entries, names, pointers, gone, jobs,"
+            " turn_counts, running"
+        )
+    return migrated
+
+
+class Connected:
+    """A connection of the test's own."""
+
+    def __init__(self, url):
+        self.url = url
+
+    async def __aenter__(self):
+        self.connection = await asyncpg.connect(self.url)
+        return self.connection
+
+    async def __aexit__(self, *_):
+        await self.connection.close()
+
+
+@pytest.fixture
+async def db(database):
+    """A connection beside the store's."""
+    async with Connected(database) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def empty(postgres, worker_id):
+    """The URL of a database without tables."""
+    async with Connected(postgres.admin_url) as admin:
+        await admin.execute(f"CREATE DATABASE empty_{worker_id}")
+        yield postgres.url(f"empty_{worker_id}")
+        await admin.execute(f"DROP DATABASE empty_{worker_id} WITH (FORCE)")
+
+
+@pytest.fixture
+def clock():
+    return StillClock()
+
+
+@pytest.fixture
+async def store(database, clock):
+    store = PostgresStore(database, clock=clock)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def other(database, clock):
+    """Another node's store in the same database."""
+    store = PostgresStore(database, clock=clock)
+    yield store
+    await store.close()

@@ -1,0 +1,68 @@
+"""The connections of a process."""
+
+import asyncio
+
+import pytest
+
+from stores.samples import notes
+from thoughtline.errors import Unavailable
+from thoughtline.stores.postgres import PostgresStore
+
+_OURS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+_KILL = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+async def test_a_process_takes_four_connections_at_most(store, db):
+    await asyncio.gather(
+        *(store.read("s") for _ in range(40)), *map(store.append, [notes("s")] * 9)
+    )
+    assert await db.fetchval(_OURS) <= 4
+
+
+async def test_a_connection_that_was_cut_is_replaced(store, db):
+    await store.append(notes("s"))
+    await asyncio.gather(*(store.read("s") for _ in range(4)))
+    await db.fetch(_KILL)
+    await store.append(notes("s"))
+    for _ in range(8):
+        try:
+            assert len(await store.read("s")) == 2
+            break
+        except Unavailable:
+            continue
+    assert len(await store.read("s")) == 2
+
+
+async def test_who_stops_waiting_blocks_nobody(store, db):
+    await store.read("s")
+    async with db.transaction():
+        await db.execute("LOCK TABLE batches IN ACCESS EXCLUSIVE MODE")
+        waiting = [asyncio.create_task(store.read("s")) for _ in range(6)]
+        await asyncio.sleep(0.05)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+    assert await store.read("s") == []
+
+
+async def test_nobody_listens_there(clock):
+    store = PostgresStore("postgresql://nobody@127.0.0.1:1/none", clock=clock)
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1/none"):
+        await store.read("s")
+    with pytest.raises(Unavailable):
+        await store.append(notes("s"))
+    await store.close()
+
+
+async def test_a_statement_has_a_time_limit(store, db):
+    await store.read("s")
+    store._connections._timeout = 0.1
+    async with db.transaction():
+        await db.execute("LOCK TABLE batches IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(Unavailable, match="in time"):
+            await store.read("s")
+    store._connections._timeout = 10.0
+    assert await store.read("s") == []

@@ -1,0 +1,30 @@
+"""Sessions that look-ups used."""
+
+from stores.samples import turn
+from thoughtline.stores.postgres import PostgresStore
+
+A = b"a" * 16
+
+
+async def test_a_use_is_written_once_an_hour(database, db):
+    store = PostgresStore(database)
+    await store.append(turn("s", "t1", keys=[A]))
+    await store.find("T", [A])
+    assert not store._hits
+    await db.execute("UPDATE sessions SET touched = touched - 4000")
+    before = await db.fetchval("SELECT touched FROM sessions")
+    await store.find("T", [A])
+    assert store._hits
+    await store.sessions()
+    assert await db.fetchval("SELECT touched FROM sessions") > before + 3600
+    await store.find("T", [A])
+    assert not store._hits
+    await store.close()
+
+
+async def test_time_is_the_databases(database, db):
+    store = PostgresStore(database)
+    await store.append(turn("s", "t1", keys=[A]))
+    away = await db.fetchval("SELECT extract(epoch FROM now())::float8 - touched FROM sessions")
+    assert abs(away) < 60
+    await store.close()
