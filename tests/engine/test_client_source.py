@@ -127,4 +127,4 @@ async def test_parallel_calls_that_an_earlier_version_filed_are_found():
     path = request_path([*turns, Turn(input=(Text(text="next"),))])
     source = ClientSource(store, "tenant", SystemClock(), DIALECTS["chat"])
     found, _ = await source.look_up(path, ())
-    assert [m.entry.turn for m in match_turns(path, found) if m] == ["t1", "t2"]
+    assert [m.entry.turn for m in match_turns(path, found).turns if m] == ["t1", "t2"]

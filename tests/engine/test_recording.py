@@ -208,7 +208,7 @@ async def test_a_stream_whose_time_is_over_is_logged_as_far_as_it_came(finish):
 
 async def test_a_fault_before_the_answer_is_an_answer_in_shape(monkeypatch):
     class Worse(Faulty):
-        def patch(self, *_):
+        def edits(self, *_):
             raise KeyError("what somebody said")
 
     monkeypatch.setitem(DIALECTS, "chat", Worse(""))

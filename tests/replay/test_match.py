@@ -21,7 +21,7 @@ TALK = [
 
 def matches(stored, turns, **facts):
     path = stored.path(turns, **facts)
-    return match_turns(path, stored.look_up(path))
+    return match_turns(path, stored.look_up(path)).turns
 
 
 def found(stored, turns, **facts):

@@ -23,7 +23,7 @@ HOME = Origin(provider="kimi", endpoint="here", account="mine")
 
 def matched(stored, turns, **facts):
     path = stored.path(turns, **facts)
-    matches = match_turns(path, stored.look_up(path))
+    matches = match_turns(path, stored.look_up(path)).turns
     return [m.entry.turn if m.entry else m.reason for m in matches if m is not None]
 
 
@@ -136,14 +136,17 @@ def test_equal_thoughts_go_back_and_say_nothing_about_the_rest():
     assert [d.reason for d in plan.decisions] == ["ambiguous", "had none"]
     assert plan.parent is None
     path = stored.path(strip(lived))
-    assert [m.reason for m in match_turns(path, stored.look_up(path)) if m] == ["ambiguous", EQUAL]
+    assert [m.reason for m in match_turns(path, stored.look_up(path)).turns if m] == [
+        "ambiguous",
+        EQUAL,
+    ]
 
 
 def test_why_a_turn_was_chosen_is_told():
     stored = StoredConversations()
     stored.converse(TALK)
     path = stored.path(strip(stored.converse(TALK[:2])))
-    reasons = [m.reason for m in match_turns(path, stored.look_up(path)) if m]
+    reasons = [m.reason for m in match_turns(path, stored.look_up(path)).turns if m]
     assert reasons == ["lineage", OPEN]
 
 

@@ -196,14 +196,14 @@ class Stage:
             sock.close()
 
     @contextlib.contextmanager
-    def serving_gateway(self):
+    def serving_gateway(self, program=("-m", "thoughtline")):
         """`thoughtline serve` with the upstreams that were mounted."""
         place = self.folder / "thoughtline.toml"
         place.write_text("".join(_toml(name, up) for name, up in self.upstreams.items()))
         flags = ["--port", "0", "--config", str(place), "--json", "--log-level", "error"]
         store = f"sqlite:///{self.folder}/gateway.db"
         with subprocess.Popen(
-            [sys.executable, "-m", "thoughtline", "serve", "--store", store, *flags],
+            [sys.executable, *program, "serve", "--store", store, *flags],
             stdout=subprocess.PIPE,
             cwd=self.folder,
             env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
@@ -212,9 +212,18 @@ class Stage:
                 self.gateway = json.loads(process.stdout.readline())["url"]
                 self.gateway_port = int(self.gateway.rpartition(":")[2])
                 yield
+                self.metrics = self._metrics()
             finally:
                 process.terminate()
                 process.wait(30)
+
+    def _metrics(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.gateway_port, timeout=60)
+        try:
+            connection.request("GET", "/metrics")
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
 
 
 def _toml(name, upstream):
@@ -625,18 +634,23 @@ async def library(stage):
 # -- the record --------------------------------------------------------------------------------
 
 
-def record_gateway():
+def record_gateway(*program):
     """Hold all conversations through the gateway; what arrived, by conversation."""
+    return hold(*program).recorded.arrived
+
+
+def hold(*program):
+    """Hold all conversations through the gateway; the stage, with what arrived."""
     with tempfile.TemporaryDirectory() as folder:
         stage = Stage(Path(folder))
         with stage.serving():
             held = list(conversations(stage))
             for one in held:
                 next(one)
-            with stage.serving_gateway():
+            with stage.serving_gateway(*([program] if program else [])):
                 for one in held:
                     next(one, None)
-        return stage.recorded.arrived
+        return stage
 
 
 def record_library():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from upstream_bytes.recording import digested, parse, record_gateway, record_library
+from upstream_bytes.recording import digested, hold, parse, record_library
 
 RECORDED = parse((Path(__file__).parent / "recorded.json").read_text())
 AGENT = "-agent"
@@ -39,10 +39,23 @@ def differences(wanted, arrived):
     return told
 
 
+REUSING = (
+    "import sys; from thoughtline.engine import prefix_cache; prefix_cache.MIN_SIZE = 0;"
+    " from thoughtline.cli import main; sys.exit(main())"
+)
+"""A program that reuses settled beginnings however short a history is."""
+REUSED = 'thoughtline_histories_total{walk="reused",why=""} '
+
+
 @pytest.mark.slow
-def test_the_gateway_sends_the_same_bytes():
+@pytest.mark.parametrize("program", [(), ("-c", REUSING)], ids=["as it is", "reusing always"])
+def test_the_gateway_sends_the_same_bytes(program):
     wanted = {mount: rows for mount, rows in RECORDED.items() if AGENT not in mount}
-    assert differences(wanted, digested(record_gateway())) == {}
+    stage = hold(*program)
+    assert differences(wanted, digested(stage.recorded.arrived)) == {}
+    if program:
+        counted = stage.metrics.partition(REUSED)[2].partition("\n")[0]
+        assert float(counted) > 500
 
 
 @pytest.mark.slow

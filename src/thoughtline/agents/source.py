@@ -15,7 +15,7 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.base import Dialect, Request
 from thoughtline.dialects.params import ToolSpec
 from thoughtline.engine.caller import Incoming
-from thoughtline.engine.decision import Fields, Found, Overrides, RequestDecision
+from thoughtline.engine.decision import Composed, Fields, Found, Overrides, RequestDecision
 from thoughtline.engine.history import history_for, left_behind, with_thoughts, without_thoughts
 from thoughtline.engine.normalise import Normalised, quirk_fields, quirk_rewrites
 from thoughtline.errors import Unreadable
@@ -84,13 +84,13 @@ class LogSource:
 
     def compose(
         self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
-    ) -> bytes:
+    ) -> Composed:
         placed = {revision.turn: revision.thoughts for revision in plan.revisions}
         turns = [
             replace(turn, output=with_thoughts(turn.output, placed.get(index, ())))
             for index, turn in enumerate(path.turns)
         ]
-        return self._write(turns, fields)
+        return Composed(self._write(turns, fields))
 
     def _write(self, turns: Sequence[Turn], fields: Fields) -> bytes:
         template, previous = self.template, self._previous

@@ -14,9 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from thoughtline.clock import Clock
+from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
 from thoughtline.dialects.media import is_media
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
+from thoughtline.dialects.splice import Edit
 from thoughtline.dialects.token_counts import TokenCount
 from thoughtline.dialects.upstream_errors import ErrorKind, UpstreamError
 from thoughtline.errors import Unreadable
@@ -39,6 +41,7 @@ class Request(Struct, frozen=True, kw_only=True):
     shared_hint: str = ""  # the one of them that other conversations may share
     previous_response: str = ""  # that this request continues, where a dialect can say so
     anchors: tuple[Any, ...] = ()  # per turn: where its output stands in the body (private)
+    parts: int = 0  # of the history, as they were counted; 0: they are few
 
 
 class StateParams(Struct):
@@ -71,6 +74,13 @@ class Revision(Struct, frozen=True, gc=False, kw_only=True):
     phases: tuple[str, ...] = ()  # per text: what it was for, where that is to be said
 
 
+class Prefixes(Struct, frozen=True):
+    """Digests of everything before each output of a request."""
+
+    digests: tuple[str, ...] = ()
+    states: tuple[Any, ...] = ()  # behind the output of each turn, for `rolling_prefixes`
+
+
 class PathMatch(Struct, frozen=True, kw_only=True):
     """What a request path says in a dialect."""
 
@@ -80,8 +90,8 @@ class PathMatch(Struct, frozen=True, kw_only=True):
     stream: bool | None = None  # where the path says so
 
 
-Patch = Callable[[Request, Sequence[Revision], Mapping[str, bytes | None]], bytes]
-"""`Dialect.patch` for a body that changes."""
+Edits = Callable[[Request, Sequence[Revision], Mapping[str, bytes | None]], list[Edit]]
+"""`Dialect.edits` of a body that changes."""
 
 Rewrite = Callable[[bytes], bytes]
 """A last edit of a finished body: pure; the same object where there is nothing to do."""
@@ -187,7 +197,7 @@ class Dialect(Protocol):
     translated_headers: ClassVar[tuple[tuple[str, str], ...]] = ()  # of a translated answer
     operation: ClassVar[str] = "chat"  # `gen_ai.operation.name` of OpenTelemetry
 
-    _patch: Patch  # changes a body
+    _edits: Edits  # of a body that changes
 
     def request_path(self, model: str, *, stream: bool = True) -> str:
         """The path of a request behind a provider's host; `model` is escaped as in a URL."""
@@ -231,9 +241,16 @@ class Dialect(Protocol):
         fields: Mapping[str, bytes | None] | None = None,
     ) -> bytes:
         """The same body with these outputs revised and these top-level members set or removed."""
-        if not revisions and not fields:
-            return request.body
-        return self._patch(request, revisions, fields or {})
+        return splice.apply(request.body, self.edits(request, revisions, fields or {}))
+
+    def edits(
+        self,
+        request: Request,
+        revisions: Sequence[Revision],
+        fields: Mapping[str, bytes | None],
+    ) -> list[Edit]:
+        """What `patch` changes. Raises `Unreadable` for a body that is not for us to change."""
+        return self._edits(request, revisions, fields) if revisions or fields else []
 
     def write(
         self,
@@ -266,7 +283,16 @@ class Dialect(Protocol):
 
     def prefixes(self, request: Request) -> Sequence[str]:
         """Per turn a digest of everything before its output, where signatures are bound to that."""
-        return ()
+        made = self.rolling_prefixes(request)
+        return made.digests if made is not None else ()
+
+    def rolling_prefixes(self, request: Request, after: Any = None) -> Prefixes | None:
+        """The same, and what the digests of later turns are made from.
+
+        `after` is the state behind the turns that stand before those of the request; None where it
+        does not hold any more, because something changed in front of the history.
+        """
+        return Prefixes()
 
     def reader(self, *, stream: bool, clock: Clock, origin: Origin, sent: int) -> Reader:
         """A reader for one response; `sent` is the clock's reading when the request left."""

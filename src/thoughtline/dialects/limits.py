@@ -7,7 +7,7 @@ What is beyond a limit is `TooComplex`: it passes on unread. Small texts are not
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from thoughtline.errors import Unreadable
 
@@ -51,24 +51,49 @@ _LISTS = ("content", "parts", "tool_calls", "summary", "output")
 """Members of messages and items whose elements become parts."""
 
 
-_Marks = tuple[bytes, int, int, int]
-_last_marks: _Marks = (b"", 0, 0, 0)
+class Marks(NamedTuple):
+    """How many objects, lists and commas seem to be in a text."""
+
+    objects: int
+    lists: int
+    commas: int
+
+    @property
+    def cost(self) -> int:
+        """About the bytes of memory that its values take."""
+        return sum(count * cost for count, (_, cost) in zip(self, _COSTS, strict=True))
+
+    @property
+    def parts(self) -> int:
+        """At least as many as there are parts in it."""
+        return self.objects + self.lists + self.commas
 
 
-def _marks(data: bytes) -> _Marks:
-    """A text, and how many objects, lists and commas seem to be in it.
+_last_marks: tuple[bytes, Marks] = (b"", Marks(0, 0, 0))
+
+
+def marks(data: bytes) -> Marks:
+    """Count what the values of a text cost.
 
     One body is asked about several times in a row, so the last answer is kept.
     """
     global _last_marks  # noqa: PLW0603 (one value, replaced as a whole)
     last = _last_marks
     if last[0] is not data:
-        last = _last_marks = (data, data.count(b"{"), data.count(b"["), data.count(b","))
-    return last
+        found = Marks(data.count(b"{"), data.count(b"["), data.count(b","))
+        last = _last_marks = (data, found)
+    return last[1]
 
 
-def _cost_at_once(data: bytes) -> int:
-    return sum(count * cost for count, (_, cost) in zip(_marks(data)[1:], _COSTS, strict=True))
+def may_exceed(size: int, cost: int, parts: int) -> bool:
+    """Whether a text of so many bytes, of this cost and these parts at most, may be unreadable."""
+    if size > CHECKED_SIZE and cost > _max_cost(size, FREE_COST, COST_PER_BYTE):
+        return True
+    return size > COUNTED_SIZE and parts > max_parts(size)
+
+
+def _max_cost(size: int, free: int, per_byte: int) -> int:
+    return min(MAX_COST, max(free, per_byte * size))
 
 
 class TooComplex(Unreadable):
@@ -79,8 +104,8 @@ def check_text(data: bytes, free: int = FREE_COST, per_byte: int = COST_PER_BYTE
     """Raise `TooComplex` for a JSON text whose values would take too much memory."""
     if len(data) <= CHECKED_SIZE:
         return
-    limit = min(MAX_COST, max(free, per_byte * len(data)))
-    if len(data) <= HEAVY_SIZE and _cost_at_once(data) <= limit:
+    limit = _max_cost(len(data), free, per_byte)
+    if len(data) <= HEAVY_SIZE and marks(data).cost <= limit:
         return  # the usual case
     if _cost(_slices(data), limit) > limit and _cost(_outside_strings(data), limit) > limit:
         raise TooComplex(
@@ -97,10 +122,13 @@ def check_answer(data: bytes) -> None:
         raise TooComplex(f"the text is larger than {MAX_WIDE_SIZE} bytes")
 
 
-def check_parts(history: Iterable[Any], size: int) -> None:
-    """Raise `TooComplex` for a history with too many parts for its size in bytes."""
+def check_parts(history: Iterable[Any], size: int) -> int:
+    """Raise `TooComplex` for a history with too many parts for its size; else return their number.
+
+    Where the size is small they are not counted: 0.
+    """
     if size <= COUNTED_SIZE:
-        return
+        return 0
     limit = max_parts(size)
     count = 0
     for message in history:
@@ -111,6 +139,7 @@ def check_parts(history: Iterable[Any], size: int) -> None:
                     count += len(inner)
         if count > limit:
             raise too_many_parts(limit)
+    return count
 
 
 def max_parts(size: int) -> int:
@@ -124,8 +153,8 @@ def is_heavy(data: bytes) -> bool:
         return False
     if len(data) > HEAVY_SIZE:
         return True
-    _, objects, lists, commas = _marks(data)
-    return objects + lists + commas // 2 > HEAVY_MARKS
+    found = marks(data)
+    return found.objects + found.lists + found.commas // 2 > HEAVY_MARKS
 
 
 def too_many_parts(limit: int) -> TooComplex:

@@ -8,6 +8,7 @@ of its raw slices, so nothing is scanned twice in Python. What cannot be read wi
 
 import re
 from collections.abc import Callable, Iterable, KeysView, Mapping
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -26,10 +27,12 @@ class Span(Struct, frozen=True, gc=False, order=True):
     end: int
 
 
-Edit = tuple[int, int, bytes]
+Edit = tuple[int, int, bytes | memoryview]
 """Replace data[start:end] by these bytes."""
 
 _WHERE = itemgetter(0, 1)
+_COPIED = 16 << 10
+"""Bytes up to which a slice is cheaper than a view of it."""
 
 _any = msgspec.json.Decoder().decode
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -107,6 +110,35 @@ def members(data: bytes, span: Span | None = None) -> dict[str, Span]:
     return found
 
 
+class Layout:
+    """Where the top-level members of a body stand, and the elements of its history."""
+
+    def __init__(self, body: bytes, history: str) -> None:
+        self.body = body
+        self.history = history
+        self.members = members(body)
+
+    @cached_property
+    def elements(self) -> list[Span]:
+        """The spans of the elements. Raises `Unreadable` where the history is not a list."""
+        return elements(self.body, self.members[self.history])
+
+
+_last_layout: Layout | None = None
+
+
+def layout(body: bytes, history: str) -> Layout:
+    """Return the layout of a body whose history is this member. Raises `Unreadable`, as `members`.
+
+    One body is asked about several times in a row, so the last answer is kept.
+    """
+    global _last_layout  # noqa: PLW0603 (one value, replaced as a whole)
+    last = _last_layout
+    if last is None or last.body is not body or last.history != history:
+        last = _last_layout = Layout(body, history)
+    return last
+
+
 def names(data: bytes) -> KeysView[str]:
     """Return the keys of an object, each once. Raises `Unreadable` for anything but an object."""
     raws: dict[str, msgspec.Raw] = _read(_object, data)[0]
@@ -177,17 +209,26 @@ def cut(spans: Iterable[Span], all_spans: Iterable[Span]) -> list[Edit]:
 
 def apply(data: bytes, edits: Iterable[Edit]) -> bytes:
     """Return the text with all edits made; without edits, the very same object."""
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
     position = 0
+    # What stays of a large text is copied once, into the new one.
+    text = memoryview(data) if len(data) > _COPIED else data
     for start, end, replacement in sorted(edits, key=_WHERE):
         if start < position:
             raise ValueError(f"edits overlap at byte {start}")
-        pieces += [data[position:start], replacement]
+        pieces += (text[position:start], replacement)
         position = end
     if not pieces:
         return data
-    pieces.append(data[position:])
+    pieces.append(text[position:])
     return b"".join(pieces)
+
+
+def shifted(position: int, edits: Iterable[Edit]) -> int:
+    """Return where a position is after these edits; what is inserted right there is before it."""
+    return position + sum(
+        [len(new) - (end - start) for start, end, new in edits if end <= position]
+    )
 
 
 def set_members(

@@ -9,7 +9,9 @@ from msgspec import Struct
 from thoughtline.dialects.base import Dialect, Request
 from thoughtline.engine.decision import Source
 from thoughtline.engine.normalise import Normalised
+from thoughtline.engine.prefix_cache import Owner
 from thoughtline.engine.recording import Recording
+from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.engine.translation import Translation
 from thoughtline.errors import WireError
 from thoughtline.replay.decide import ReplayLimits
@@ -42,6 +44,9 @@ class Incoming(Struct, frozen=True, kw_only=True):
     # where the client speaks another dialect
     effort: str = ""  # to ask for, whatever the client says; empty: what it says
     translation: Translation | None = None
+    # where the client repeats its own conversation
+    owner: Owner | None = None  # under which its settled beginning is kept
+    resumed: Resumed | None = None  # it goes on from one: the request is what is behind it
 
 
 class ProviderAnswer(Protocol):

@@ -203,7 +203,8 @@ class Capture(Struct, kw_only=True, eq=False):
             self._keys(turn),
             hints=self.path.hints,
             skipped=self.replay_plan.skipped,
-            decisions_mark=self.decisions_mark or mark(self.replay_plan.decisions),
+            decisions_mark=self.decisions_mark
+            or mark(self.replay_plan.decisions, self.replay_plan.first_mark),
             spoken=True,
         )
         if self.parent:
@@ -244,8 +245,9 @@ class Capture(Struct, kw_only=True, eq=False):
     def _repeated(self) -> int:
         """How many decisions the log has already, with the turn before."""
         before, made = self.replay_plan.parent, self.replay_plan.decisions
-        here = before is not None and before.session == self.session
-        return marked(made, before.decisions_mark) if before is not None and here else 0
+        if before is None or before.session != self.session:
+            return 0
+        return marked(made, before.decisions_mark, self.replay_plan.first_mark)
 
     def _new_input(self) -> tuple[Part, ...]:
         """What of the request's last input is not in the log yet."""
@@ -254,7 +256,7 @@ class Capture(Struct, kw_only=True, eq=False):
             return last.input if last else ()
         if self._unfinished is None:
             return ()
-        place = len(self.path.turns) - 1
+        place = self.path.settled + len(self.path.turns) - 1
         known = any(r.entry for r in self.replay_plan.decisions if r.turn == place)
         return () if known else last.input
 

@@ -5,9 +5,11 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock
+from thoughtline.dialects import splice
 from thoughtline.dialects.base import Dialect, Request
-from thoughtline.engine.decision import Fields, Found, RequestDecision, path_of
+from thoughtline.engine.decision import Composed, Fields, Found, RequestDecision, path_of
 from thoughtline.engine.server_state import completed, expanded, path_to, recall
+from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import StoreError
 from thoughtline.log import keys as k
 from thoughtline.log.events import Quarantined, draft
@@ -22,8 +24,16 @@ class ClientSource:
 
     written: frozenset[str] = frozenset()
 
-    def __init__(self, store: Store, tenant: str, clock: Clock, dialect: Dialect) -> None:
+    def __init__(
+        self,
+        store: Store,
+        tenant: str,
+        clock: Clock,
+        dialect: Dialect,
+        resumed: Resumed | None = None,
+    ) -> None:
         self._store = store
+        self._resumed = resumed  # where the beginning of the body is settled
         self._dialect = dialect
         self._tenant = tenant
         self._clock = clock
@@ -33,9 +43,15 @@ class ClientSource:
 
         A store that is down never stops a request: what could not be looked up counts as not found.
         """
+        resumed = self._resumed
+        keys = path.lookup_keys()
+        if resumed is not None:
+            keys += resumed.prefix.watched
         try:
-            found = await self._store.find(self._tenant, path.lookup_keys())
-            if unfound := [
+            found = await self._store.find(self._tenant, keys)
+            if resumed is not None:
+                resumed.prefix.check_entries(found)
+            elif unfound := [
                 index
                 for index, keys in enumerate(path.keys)
                 if keys is not None and keys.full not in found
@@ -79,8 +95,11 @@ class ClientSource:
 
     def compose(
         self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
-    ) -> bytes:
-        return self._dialect.patch(request, plan.revisions, fields)
+    ) -> Composed:
+        edits = self._dialect.edits(request, plan.revisions, fields)
+        if self._resumed is not None:
+            return Composed(self._resumed.apply(edits), edits)
+        return Composed(splice.apply(request.body, edits), edits)
 
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         if decision.predecessor is not None:

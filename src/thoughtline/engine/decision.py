@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from thoughtline.dialects.base import Dialect, Request, Rewrite
+from thoughtline.dialects.base import Dialect, Prefixes, Request, Rewrite
+from thoughtline.dialects.splice import Edit
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys as k
 from thoughtline.log.decisions import Action
@@ -25,8 +26,10 @@ from thoughtline.log.quirks import Need
 from thoughtline.log.turns import Turn
 from thoughtline.replay.decide import (
     NO_LIMITS,
+    NOTHING_SETTLED,
     ReplayLimits,
     ReplayPlan,
+    SettledTurns,
     plan_replay,
     without_thoughts,
 )
@@ -58,6 +61,13 @@ class Predecessor(Struct, frozen=True):
     turns: tuple[Turn, ...]
 
 
+class Composed(Struct, frozen=True):
+    """A body, and the edits of a client's own by which it was made, if it was."""
+
+    body: bytes
+    edits: Sequence[Edit] = ()
+
+
 class Source(Protocol):
     """Where a request comes from: how its history is looked up, and how its body is made."""
 
@@ -70,7 +80,7 @@ class Source(Protocol):
 
     def compose(
         self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
-    ) -> bytes:
+    ) -> Composed:
         """The body as planned, with these top-level members set or removed."""
 
     async def continued(self, decision: "RequestDecision") -> tuple[Turn, ...]:
@@ -102,9 +112,11 @@ class RequestDecision(Struct, frozen=True, kw_only=True, eq=False):
     overrides: Overrides = NO_OVERRIDES
     predecessor: Predecessor | None = None
     lookup_error: str = ""  # why nothing could be looked up, if so
+    settled: SettledTurns = NOTHING_SETTLED  # that stand before those of the request
     # what follows from the above
     replay_plan: ReplayPlan = ReplayPlan(decisions=())
     body: bytes = b""
+    edits: Sequence[Edit] | None = None  # that made the body of the request's; None: more than they
     unpatchable: str = ""  # why the body cannot be changed, if it should be
 
     __repr__ = object.__repr__  # nothing of what is said in it, wherever it is printed
@@ -126,7 +138,7 @@ class RequestDecision(Struct, frozen=True, kw_only=True, eq=False):
         return decide(**(inputs | changes))
 
 
-_DECIDED = frozenset({"replay_plan", "body", "unpatchable"})
+_DECIDED = frozenset({"replay_plan", "body", "edits", "unpatchable"})
 _INPUTS = [name for name in RequestDecision.__struct_fields__ if name not in _DECIDED]
 
 
@@ -143,9 +155,10 @@ def decide(
     overrides: Overrides = NO_OVERRIDES,
     predecessor: Predecessor | None = None,
     lookup_error: str = "",
+    settled: SettledTurns = NOTHING_SETTLED,
 ) -> RequestDecision:
     """Decide which thoughts go back, and make the body."""
-    plan = plan_replay(path, found, target, limits, overrides.refused)
+    plan = plan_replay(path, found, target, limits, overrides.refused, settled=settled)
     if plan.thinking_off and target.lost_thought is LostThought.FORWARD:
         plan = replace(plan, fields={})
     elif plan.thinking_off and Carrier.BLOCK in target.policy.reads:
@@ -156,11 +169,14 @@ def decide(
         parent = plan.parent or (predecessor.entry if predecessor else None)
         plan = replace(plan, parent=parent, skipped={**plan.skipped, **overrides.noted})
     unpatchable = ""
+    edits: Sequence[Edit] | None = None
     try:
         fields = {**plan.fields, **overrides.fields}
-        body = source.compose(request, path, plan, fields)
+        composed = source.compose(request, path, plan, fields)
+        body = composed.body
         for rewrite in overrides.rewrites:
             body = rewrite(body)
+        edits = composed.edits if body is composed.body else None
     except Unreadable as error:  # a key twice: which one counts is not for us to say
         body = request.body
         unpatchable = lookup_error = str(error)
@@ -176,8 +192,10 @@ def decide(
         overrides=overrides,
         predecessor=predecessor,
         lookup_error=lookup_error,
+        settled=settled,
         replay_plan=plan,
         body=body,
+        edits=edits,
         unpatchable=unpatchable,
     )
 
@@ -189,18 +207,29 @@ def path_of(
     target: Target,
     hints: Sequence[str] = (),
     predecessor: Predecessor | None = None,
+    prefixes: Prefixes | None = None,
+    settled: int = 0,
+    after: k.RollingKey | None = None,
 ) -> RequestPath:
-    """The path of a client's request: its turns with their keys."""
-    prefixes: Sequence[str] = dialect.prefixes(request) if target.policy.prefix else ()
+    """The path of a client's request: its turns with their keys.
+
+    `settled` turns stand before them: `after` is the rolling key there, and `prefixes` go on.
+    """
+    if prefixes is None:
+        made = dialect.rolling_prefixes(request) if target.policy.prefix else None
+        prefixes = made or Prefixes()
     path = request_path(
         request.turns,
         tools=request.tools,
         thinking=request.thinking,
         hints=(*request.hints, *hints) if hints else request.hints,
         group=request.shared_hint,
-        prefixes=prefixes,
+        prefixes=prefixes.digests,
         previous=request.previous_response,
         target=target.origin,
+        settled=settled,
+        after=after,
+        prefix_states=prefixes.states,
     )
     if predecessor is None:
         return path

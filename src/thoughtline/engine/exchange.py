@@ -18,21 +18,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
+from thoughtline.dialects.limits import is_heavy
 from thoughtline.engine.caller import AnswerT, Caller, ExchangeObserver, Incoming
 from thoughtline.engine.client_source import ClientSource
 from thoughtline.engine.commit import TurnWriter
 from thoughtline.engine.decision import Found, RequestDecision, decide, path_of
 from thoughtline.engine.normalise import Normalised, keep_dropping, normalise
 from thoughtline.engine.offload import run_aside
+from thoughtline.engine.prefix_cache import PrefixCache
 from thoughtline.engine.quirks import strengthened
 from thoughtline.engine.recording import MAX_BYTES, Recording
 from thoughtline.engine.recovery.recover import Attempt, Recovery
+from thoughtline.engine.settled_prefix import Unsettled, Whole
+from thoughtline.engine.settling import settle
 from thoughtline.engine.spoken_thoughts import without_spoken_thoughts
 from thoughtline.errors import StoreError, WireError
 from thoughtline.log.keys import session_key
 from thoughtline.log.parts import Origin
 from thoughtline.log.quirks import Quirk
-from thoughtline.replay.decide import NO_LIMITS, ReplayLimits
+from thoughtline.replay.decide import NO_LIMITS, NOTHING_SETTLED, ReplayLimits
 from thoughtline.replay.match import RequestPath
 from thoughtline.stores.base import Store
 
@@ -44,6 +48,7 @@ class Exchange:
     failed_request = ""  # the id under which it is kept that nothing came back, if so
     session = ""  # that the client names, where nothing else says which one is continued
     corrected = False  # the decision that holds now was made after a refusal
+    walked_whole: Whole | None = None  # why all of its history was looked at; None: it was not
 
     def __init__(self, engine: "Engine", incoming: Incoming, decision: RequestDecision) -> None:
         self.incoming = incoming
@@ -74,6 +79,7 @@ class EngineOptions(Struct, frozen=True, kw_only=True):
     max_bytes: int = MAX_BYTES  # of an answer that is kept
     commit_timeout: float = 2.0  # seconds that the end of an answer waits for the store
     records_all: bool = True  # the log holds what is said, so that it can be said again
+    prefix_bytes: int = 64 << 20  # of memory for settled beginnings of conversations; 0: none
 
 
 class Engine:
@@ -93,6 +99,7 @@ class Engine:
         self.options = options or EngineOptions()
         self.recovery = Recovery(store, self.clock)
         self.writer = TurnWriter(store, observer, self.options.commit_timeout)
+        self.prefixes = PrefixCache(self.options.prefix_bytes)
         self.recordings: WeakSet[Recording] = WeakSet()  # under way, for whoever wants to look
 
     async def run(self, caller: Caller[AnswerT]) -> None:
@@ -106,14 +113,55 @@ class Engine:
         await self.complete(exchange, caller)  # 6, 7, 8
 
     async def begin(self, incoming: Incoming) -> Exchange:
-        """Look up what is known of a request's history, and decide what goes back."""
-        dialect, target = incoming.dialect, incoming.target
+        """Look up what is known of a request's history, and decide what goes back.
+
+        Where its beginning is settled, that is done for the rest only, unless it could come out
+        otherwise than for the whole of it.
+        """
+        resumed = incoming.resumed
+        if resumed is None:
+            why = self._why_whole(incoming)
+        else:
+            try:
+                return await self._walk(incoming)
+            except Unsettled as unsettled:
+                why = unsettled.why
+                self.prefixes.remove(resumed.prefix)
+                incoming = await self.in_whole(incoming)
+        exchange = await self._walk(incoming)
+        exchange.walked_whole = why
+        return exchange
+
+    def _why_whole(self, incoming: Incoming) -> Whole:
+        if not self.prefixes.max_bytes:
+            return Whole.OFF
+        if incoming.owner is None:
+            return Whole.OTHER
+        short = len(incoming.request.body) < self.prefixes.min_size
+        return Whole.SHORT if short else Whole.NEW
+
+    async def in_whole(self, incoming: Incoming) -> Incoming:
+        """The same request, with all of its history read."""
+        resumed = incoming.resumed
+        if resumed is None:
+            return incoming
+        heavy = is_heavy(resumed.body)
+        reading = partial(resumed.whole, incoming.request, incoming.dialect)
+        whole = await run_aside(reading) if heavy else reading()
+        return replace(incoming, request=whole, resumed=None, heavy=heavy)
+
+    async def _walk(self, incoming: Incoming) -> Exchange:
+        """Steps 3 to 5. Raises `Unsettled` where a resumed request has to be walked in whole."""
+        dialect, target, resumed = incoming.dialect, incoming.target, incoming.resumed
         if self.recovery.quirks.wait is not None:
             await self.recovery.quirks.ready()
         quirk = self.recovery.quirks.quirk(target.origin)
         if quirk is not None:
             target = replace(target, policy=strengthened(target.policy, quirk))
-        source = incoming.source or ClientSource(self.store, incoming.tenant, self.clock, dialect)
+        source = incoming.source or ClientSource(
+            self.store, incoming.tenant, self.clock, dialect, resumed
+        )
+        limits = incoming.limits or self.options.limits
         normal = incoming.normalised or Normalised(request=incoming.request)
         if incoming.normalised is None and (quirk is not None or dialect.always_normalised):
             normal = await normalise(
@@ -125,15 +173,20 @@ class Engine:
                 quirk=quirk,
                 records_all=self.options.records_all,
                 endpoint=target.origin.endpoint,
+                aside=resumed is not None and resumed.prefix.aside,
             )
-        find_path = partial(
-            path_of,
-            normal.request,
-            dialect=dialect,
-            target=target,
-            hints=incoming.hints,
-            predecessor=normal.predecessor,
-        )
+        if resumed is not None:
+            resumed.check_request(normal, incoming.tenant, target, limits)
+            find_path = partial(resumed.path, normal, dialect, target, incoming.hints)
+        else:
+            find_path = partial(
+                path_of,
+                normal.request,
+                dialect=dialect,
+                target=target,
+                hints=incoming.hints,
+                predecessor=normal.predecessor,
+            )
         path = incoming.path
         if path is None:
             path = await run_aside(find_path) if incoming.heavy else find_path()
@@ -144,26 +197,44 @@ class Engine:
             decide,
             source=source,
             request=normal.request,
-            original=incoming.request,
+            original=resumed.original(incoming.request) if resumed else incoming.request,
             dialect=dialect,
             target=target,
             path=path,
             found=found,
-            limits=incoming.limits or self.options.limits,
+            limits=limits,
             overrides=normal.overrides,
             predecessor=normal.predecessor,
             lookup_error=lookup_error,
+            settled=resumed.prefix.turns if resumed else NOTHING_SETTLED,
         )
         decision = await run_aside(make_decision) if incoming.heavy else make_decision()
         plan = decision.replay_plan
-        if incoming.source is None and (not plan.certain or plan.leaves_out):
+        if resumed is not None:
+            resumed.check_decision(decision)
+        elif incoming.source is None and (not plan.certain or plan.leaves_out):
             decision = await without_spoken_thoughts(
                 decision, self.store, incoming.tenant, normal.known_turns
             )
-        exchange = Exchange(self, incoming, keep_dropping(decision))
+        decision = keep_dropping(decision)
+        await self._settle(incoming, decision)
+        exchange = Exchange(self, incoming, decision)
         if path.unique_hints and decision.replay_plan.parent is None and not incoming.session:
             exchange.session = await self._named_session(incoming.tenant, path.unique_hints)
         return exchange
+
+    async def _settle(self, incoming: Incoming, decision: RequestDecision) -> None:
+        """Keep the settled beginning of a request, for the next one of its conversation."""
+        cache, owner, resumed = self.prefixes, incoming.owner, incoming.resumed
+        own = owner is not None and incoming.source is None and incoming.normalised is None
+        if not own or owner is None or not cache.max_bytes:
+            return
+        if len(decision.original.body) < cache.min_size:
+            return
+        settling = partial(settle, decision, incoming.tenant, owner, resumed)
+        prefix = await run_aside(settling) if incoming.heavy else settling()
+        if prefix is not None:
+            cache.put(prefix, before=resumed.prefix if resumed is not None else None)
 
     async def _unwritten(self, tenant: str, path: RequestPath, found: Found) -> bool:
         """Whether the last output may be of an answer that was not written yet: now it should be.
@@ -234,6 +305,11 @@ class Engine:
         *,
         strict: bool = False,
     ) -> Attempt | None:
+        if exchange.incoming.resumed is not None:  # all that went out is looked at
+            refused = replace(await self.in_whole(exchange.incoming), owner=None)
+            whole = await self._walk(refused)
+            exchange.incoming, exchange.decision = whole.incoming, whole.decision
+            exchange.walked_whole = Whole.REFUSED
         strategy, attempt = await self.recovery.recover(
             exchange.decision,
             tenant=exchange.incoming.tenant,

@@ -7,6 +7,8 @@ that wants the server to remember is left alone, and so is one that says what th
 taught (`quirks`) is done at once.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,6 +24,7 @@ from thoughtline.engine.decision import (
 from thoughtline.engine.server_state import ASIDE, Recalled, recall, references, repeatable
 from thoughtline.errors import Unreadable
 from thoughtline.log.quirks import Quirk
+from thoughtline.log.turns import Turn
 from thoughtline.providers.contracts import Policy
 from thoughtline.stores.base import Store
 
@@ -48,10 +51,12 @@ async def normalise(
     quirk: Quirk | None = None,
     records_all: bool = True,
     endpoint: str = "",
+    aside: bool = False,
 ) -> Normalised:
     """Give a client's request what its endpoint needs; one that needs nothing stays as it is.
 
-    `records_all`: the log holds what is said, and not only what is thought.
+    `records_all`: the log holds what is said, and not only what is thought. `aside`: but not all
+    that was said before the turns of this request.
     """
     known = quirk or NO_QUIRK
     fields: dict[str, bytes | None] = {}
@@ -64,7 +69,7 @@ async def normalise(
                 request, dialect, tenant, store, remembered=remembered, endpoint=endpoint
             )
             noted = recalled.noted
-            if not records_all or not _said_in_full(request, params):
+            if aside or not records_all or not said_in_full(request.turns, params):
                 noted = {ASIDE: "something was said that is not kept"}
             repeated = ASIDE not in noted
             fields |= state_fields(recalled.request, policy, known, params, repeatable=repeated)
@@ -85,9 +90,9 @@ async def normalise(
     )
 
 
-def _said_in_full(request: Request, params: StateParams) -> bool:
-    """Whether the log will hold all that a request says: not pictures, nor system messages."""
-    inputs = (part for turn in request.turns for part in turn.input)
+def said_in_full(turns: Sequence[Turn], params: StateParams) -> bool:
+    """Whether the log will hold all that is said: not pictures, nor system messages."""
+    inputs = (part for turn in turns for part in turn.input)
     return not params.system_items and repeatable(inputs)
 
 

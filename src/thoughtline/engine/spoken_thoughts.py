@@ -31,8 +31,7 @@ async def without_spoken_thoughts(
     decision: RequestDecision, store: Store, tenant: str, known_turns: Collection[str]
 ) -> RequestDecision:
     """Decide anew without the thoughts that the client wrote as text, if there are any."""
-    without = [d for d in decision.replay_plan.decisions if d.level is not _FULL or not d.thoughts]
-    suspects = [d.turn for d in without[-MAX_OUTPUTS:] if _is_suspect(decision, d)]
+    suspects = suspected_turns(decision)
     if not suspects or decision.unpatchable:
         return decision
     try:
@@ -57,17 +56,26 @@ async def without_spoken_thoughts(
     return decision
 
 
+def suspected_turns(decision: RequestDecision) -> list[int]:
+    """Positions of the turns of a request whose outputs may have a thought in their text."""
+    made = decision.replay_plan.decisions[len(decision.settled.decisions) :]
+    without = [d for d in made if d.level is not _FULL or not d.thoughts]
+    first = decision.settled.turns
+    return [d.turn - first for d in without[-MAX_OUTPUTS:] if _is_suspect(decision, d)]
+
+
 def _is_suspect(decision: RequestDecision, made: ReplayDecision) -> bool:
     """Whether an output may have a thought in its text, though it may have been recognised.
 
     Beside calls the text does not count for that, so a thought of another provider may be there.
     """
-    turn = decision.path.turns[made.turn]
+    place = made.turn - decision.settled.turns
+    turn = decision.path.turns[place]
     if not any(type(part) is Text and len(part.text) >= k.MIN_SPOKEN for part in turn.output):
         return False
     if made.level is not _FULL:
         return True
-    keys = decision.path.keys[made.turn] if turn.calls else None
+    keys = decision.path.keys[place] if turn.calls else None
     filed = decision.found.get(keys.full, ()) if keys is not None else ()
     entry = next((entry for entry in filed if entry.turn == made.entry), None)
     if entry is None or _is_as_said(turn, entry):

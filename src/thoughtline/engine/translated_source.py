@@ -21,7 +21,7 @@ from thoughtline.dialects.params import RequestParams, ToolSpec
 from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.client_source import ClientSource
-from thoughtline.engine.decision import Fields, Found, RequestDecision
+from thoughtline.engine.decision import Composed, Fields, Found, RequestDecision
 from thoughtline.engine.history import missing_result, with_thoughts, without_thoughts
 from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.offload import run_aside
@@ -77,7 +77,7 @@ class TranslatedSource(ClientSource):
 
     def compose(
         self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
-    ) -> bytes:
+    ) -> Composed:
         known = {d.turn: self._logged[d.entry] for d in plan.decisions if d.entry in self._logged}
         placed = {revision.turn: revision.thoughts for revision in plan.revisions}
         inputs = self._translation.params.inputs
@@ -97,7 +97,7 @@ class TranslatedSource(ClientSource):
             echoed = turn.output
         behind = inputs[len(path.turns) :]  # instructions after the last answer
         turns += [Turn(input=self._input(given, echoed, turns[-1].calls)) for given in behind]
-        return self._write(turns, fields)
+        return Composed(self._write(turns, fields))
 
     def _output(self, echo: Turn, logged: Turn | None) -> tuple[Part, ...]:
         """An output as its provider made it, or as far as the client has it."""
@@ -192,7 +192,7 @@ class TranslatedSource(ClientSource):
 
     def request(self, path: RequestPath) -> Request:
         """The request without thoughts, as the provider's dialect reads it."""
-        body = self.compose(Request(body=b""), path, ReplayPlan(decisions=()), {})
+        body = self.compose(Request(body=b""), path, ReplayPlan(decisions=()), {}).body
         params = self._translation.params
         try:
             made = self._dialect.read(body)

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
@@ -118,11 +119,12 @@ def supported_encodings() -> str:
 
 
 async def decompressed(body: bytes, encoding: str, limit: int) -> bytes | None:
-    """Decompress a body (`decompress`); a large one beside the event loop."""
+    """Decompress a body (`decompress`), without a byte order mark; a large one beside the loop."""
     if not encoding:
-        return body
+        return body.removeprefix(BOM_UTF8)
     decompressing = partial(decompress, body, encoding, limit)
-    return await run_aside(decompressing) if len(body) > MAX_INLINE else decompressing()
+    plain = await run_aside(decompressing) if len(body) > MAX_INLINE else decompressing()
+    return plain and plain.removeprefix(BOM_UTF8)
 
 
 def decompress(body: bytes, encoding: str, limit: int) -> bytes | None:

@@ -100,6 +100,7 @@ def build(
         options=_options(settings),
         clock=clock,
     )
+    cached.on_delete = proxy.engine.prefixes.clear
     telemetry.metrics.add_gauges(
         streams=lambda: proxy.in_flight.count,
         trouble=lambda: cached.trouble,
@@ -245,6 +246,7 @@ def _options(settings: Settings) -> ProxyOptions:
         strict=replay.strict,
         limits=ReplayLimits(last=replay.keep_last, loop_only=replay.loop_only),
         records_all=settings.store.record == "sessions",
+        prefix_bytes=replay.prefix_bytes,
     )
 
 

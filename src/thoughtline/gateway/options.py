@@ -29,3 +29,4 @@ class ProxyOptions(Struct, frozen=True, kw_only=True):
     strict: bool = False  # answer an error instead of sending a placeholder
     records_all: bool = True  # the log holds what is said, so that it can be said again
     limits: ReplayLimits = NO_LIMITS
+    prefix_bytes: int = 64 << 20  # of memory for settled beginnings of conversations; 0: none

@@ -6,7 +6,6 @@ that no dialect can read. Whatever the store does, requests flow.
 """
 
 import asyncio
-from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -24,6 +23,7 @@ from thoughtline.engine.exchange import Engine, EngineOptions, Exchange
 from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.routes import Route
+from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.asgi import (
@@ -92,6 +92,7 @@ class Proxy:
                 max_bytes=self.options.max_body_bytes,
                 commit_timeout=self.options.commit_wait,
                 records_all=self.options.records_all,
+                prefix_bytes=self.options.prefix_bytes,
             ),
         )
         self.clock = self.engine.clock
@@ -142,17 +143,18 @@ class Proxy:
         counts: bool = False,
         heavy: bool = False,
         speaks: str = "",
+        resumed: Resumed | None = None,
     ) -> Incoming:
         """A client's request as the engine takes it; the upstream may speak another dialect."""
+        owner = None if counts or speaks else (principal.tenant, dialect.name)
         if principal.claims is not None:
             principal = self.auth.at_upstream(principal, upstream)
         account = self.auth.fingerprint(upstream.key) if upstream.key else principal.account
+        spoken = speaks or dialect.name
         return Incoming(
             request=request,
             dialect=dialect,
-            target=upstream.target(
-                dialect=speaks or dialect.name, model=request.model, account=account
-            ),
+            target=upstream.target(dialect=spoken, model=request.model, account=account),
             tenant=principal.tenant,
             claimed=principal.claimed,
             effort=upstream.effort,
@@ -162,6 +164,8 @@ class Proxy:
             heavy=heavy,
             # What a request needs to be answered is nothing to the one that counts its tokens.
             normalised=Normalised(request=request) if counts else None,
+            owner=owner,
+            resumed=resumed,
         )
 
     async def drain(self, grace: float) -> None:
@@ -211,9 +215,10 @@ class HttpCaller:
         self._received = received = proxy.clock.mono()
         encoding = self._head.encoding
         plain = await bodies.decompressed(self._body, encoding, limit)
-        heavy = plain is not None and is_heavy(plain)
-        reading = partial(self._request, plain and plain.removeprefix(BOM_UTF8))
-        request = await run_aside(reading) if heavy else reading()
+        resumed = self._resumed(plain)
+        text = resumed.text if resumed is not None else plain
+        heavy = text is not None and is_heavy(text)
+        request = await run_aside(partial(self._request, text)) if heavy else self._request(text)
         if plain is None and request is None and self.dialect and self._head.replay != "off":
             check_encoding(encoding)
         model = request.model if request else self._model(plain)
@@ -225,6 +230,8 @@ class HttpCaller:
         if request is None or self.dialect is None or self._principal is None:
             await self._pass_through(self.upstream)
             return None
+        if resumed is not None and (provider or self.upstream.renames):
+            request, resumed = resumed.whole(request, self.dialect), None
         if self.upstream.renames and not provider:
             request = self._renamed(request, self.dialect, self.upstream.served)
         incoming = proxy.incoming(
@@ -238,8 +245,16 @@ class HttpCaller:
             counts=self.route.counts,
             heavy=heavy,
             speaks=provider,
+            resumed=resumed,
         )
         return await self._translated(incoming, self.upstream) if provider else incoming
+
+    def _resumed(self, body: bytes | None) -> Resumed | None:
+        """The request as one that goes on from what is settled of its conversation, if it does."""
+        who, dialect = self._principal, self.dialect
+        if not (body and who and dialect) or self.route.counts:
+            return None
+        return self.proxy.engine.prefixes.resume((who.tenant, dialect.name), body)
 
     async def _translated(self, asked: Incoming, upstream: Upstream) -> Incoming | None:
         """The request in the dialect that the upstream speaks."""
@@ -265,11 +280,8 @@ class HttpCaller:
             path = dialect.request_path(quote(model, safe=""), stream=stream).partition("?")[0]
             self.route = replace(self.route, path=path, model=model)
             return replace(request, model=model)
-        top = splice.members(request.body)
-        fields = {"model": splice.dumps(model)}
-        body = splice.apply(request.body, splice.set_members(request.body, top, fields))
-        self._body = body
-        return dialect.read(body)
+        self._body = dialect.patch(request, (), {"model": splice.dumps(model)})
+        return dialect.read(self._body)
 
     def _request(self, body: bytes | None) -> Request | None:
         if self.dialect is None or self._head.replay == "off":

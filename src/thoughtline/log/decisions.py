@@ -201,24 +201,52 @@ def _unmatched(decisions: Sequence[ReplayDecision]) -> list[ReplayDecision]:
     return [made for made in decisions if made.level is _NO_MATCH and made.unmatched]
 
 
-def mark(decisions: Sequence[ReplayDecision]) -> str:
+class RollingMark:
+    """The mark of the first decisions of a request, from which that of more of them is made."""
+
+    __slots__ = ("_state", "count")
+
+    def __init__(self) -> None:
+        self.count = 0  # decisions
+        self._state = blake2b(b"[", digest_size=12)
+
+    def __str__(self) -> str:
+        if not self.count:
+            return ""
+        state = self._state.copy()
+        state.update(b"]")
+        return f"{self.count}.{state.hexdigest()}"
+
+    def followed_by(self, decisions: Sequence[ReplayDecision]) -> "RollingMark":
+        """Return the mark of these and more decisions."""
+        made = RollingMark()
+        made.count, made._state = self.count + len(decisions), self._state.copy()
+        if decisions:
+            made._state.update((b"," if self.count else b"") + _encode(decisions)[1:-1])
+        return made
+
+
+NO_MARK = RollingMark()
+
+
+def mark(decisions: Sequence[ReplayDecision], first: RollingMark = NO_MARK) -> str:
     """Return the number of settled decisions and a digest of them; empty for none.
 
     The last one is not settled: nothing follows its output yet, and what follows is evidence.
+    `first` is the mark of the first ones, where that is known.
     """
-    return _marked(decisions[:-1])
+    return str(first.followed_by(decisions[first.count : -1]))
 
 
-def _marked(decisions: Sequence[ReplayDecision]) -> str:
-    if not decisions:
-        return ""
-    return f"{len(decisions)}.{blake2b(_encode(decisions), digest_size=12).hexdigest()}"
-
-
-def repeated(decisions: Sequence[ReplayDecision], mark_before: str) -> int:
+def repeated(
+    decisions: Sequence[ReplayDecision], mark_before: str, first: RollingMark = NO_MARK
+) -> int:
     """Return how many of the first decisions the mark stands for: all of those, or none."""
     count = int(mark_before.partition(".")[0] or 0)
-    same = 0 < count <= len(decisions) and _marked(decisions[:count]) == mark_before
+    if not 0 < count <= len(decisions):
+        return 0
+    known = first if first.count <= count else NO_MARK
+    same = str(known.followed_by(decisions[known.count : count])) == mark_before
     return count if same else 0
 
 

@@ -16,6 +16,7 @@ response, `seal_key` for an encrypted or signed value.
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from hashlib import blake2b
 from math import isfinite
 from typing import Any
@@ -273,6 +274,14 @@ class RollingKey:
         self._parallel: _ParallelCalls | None = None  # in the last output
         self._in_order = in_order
 
+    @classmethod
+    def behind(cls, output: Sequence[Part], keys: TurnKeys) -> "RollingKey":
+        """Return the rolling key behind a turn with this output and these keys."""
+        made = cls()
+        made._full, made._output = keys.full, keys.content
+        made._parallel = _parallel_calls(output)
+        return made
+
     def __copy__(self) -> "RollingKey":
         twin = RollingKey(in_order=self._in_order)
         twin._full, twin._output, twin._input = self._full, self._output, self._input
@@ -326,14 +335,15 @@ class RollingKey:
 
 
 def rolling_keys(
-    turns: Iterable[Turn], *, in_order: bool = False
+    turns: Iterable[Turn], *, in_order: bool = False, after: RollingKey | None = None
 ) -> tuple[list[TurnKeys | None], RollingKey]:
     """Return the keys of every turn (None: it has no output) and the rolling key after the last.
 
     A turn without an output that is not the last one was answered with nothing visible; its input
-    is part of the full keys after it all the same.
+    is part of the full keys after it all the same. `after` is the rolling key after an output that
+    stands before these turns.
     """
-    rolling = RollingKey(in_order=in_order)
+    rolling = RollingKey(in_order=in_order) if after is None else copy(after)
     keys: list[TurnKeys | None] = []
     unanswered = False
     for turn in turns:

@@ -15,9 +15,16 @@ from msgspec.structs import replace
 
 from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.log import keys as k
-from thoughtline.log.decisions import THINKING_OFF, Action, MatchLevel, ReplayDecision
+from thoughtline.log.decisions import (
+    NO_MARK,
+    THINKING_OFF,
+    Action,
+    MatchLevel,
+    ReplayDecision,
+    RollingMark,
+)
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import RIDING, Blob, Carrier, Result, Text, Thought
+from thoughtline.log.parts import RIDING, Blob, Carrier, Origin, Result, Text, Thought
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Place, Turn
 from thoughtline.providers.contracts import Policy
@@ -34,7 +41,7 @@ from thoughtline.replay.guard import (
     thoughts_with_places,
     without_item_ids,
 )
-from thoughtline.replay.match import EQUAL, RequestPath, TurnMatch, match_turns
+from thoughtline.replay.match import EQUAL, Matches, RequestPath, TurnMatch, match_turns
 
 
 class ReplayLimits(Struct, frozen=True, kw_only=True):
@@ -42,6 +49,20 @@ class ReplayLimits(Struct, frozen=True, kw_only=True):
 
     last: int | None = None  # only those of the last so many outputs
     loop_only: bool = False  # only those of the running tool loop
+
+
+class SettledTurns(Struct, frozen=True, gc=False, kw_only=True):
+    """The first turns of a history, about which an earlier request to this target decided."""
+
+    turns: int = 0  # how many
+    decisions: tuple[ReplayDecision, ...] = ()
+    mark: RollingMark = NO_MARK  # of the decisions
+    loop: int = 0  # where the tool loop begins that runs at their end
+    skipped: Mapping[str, str] = {}  # what requests to this target went out without, as they say
+    newly_skipped: Mapping[str, str] = {}  # and what was decided to go out without beside that
+
+
+NOTHING_SETTLED = SettledTurns()
 
 
 class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
@@ -53,6 +74,10 @@ class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
     skipped: dict[str, str] = {}  # newly left out: full key → reason; stored with the turn
     skipped_before: dict[str, str] = {}  # what earlier requests to this target went out without
     parent: IndexEntry | None = None  # the last turn of the path that was found
+    matches: Matches = Matches((), False)  # per turn of the path, without those that are settled
+    gap: int = -1  # the last output before which nothing may be put back, where that counts
+    loop: int | None = None  # where the running tool loop begins, where that counts
+    first_mark: RollingMark = NO_MARK  # of the decisions that were settled before
 
     def count(self, action: Action) -> int:
         """Return how many outputs have this decision."""
@@ -81,6 +106,7 @@ _FULL = MatchLevel.FULL
 _RESTORED = Action.RESTORED
 _REQUIRED, _IGNORED, _NEVER = Need.REQUIRED, Need.IGNORED, (Need.FORBIDDEN, Need.NONE)
 _ALL, _ITEM = Scope.ALL, Carrier.ITEM
+_LOOPS = (Scope.LOOP, Scope.FIRST_CALL)
 REFUSED = "refused"
 """Reason of dropping what a client brings: the target refused it once."""
 _OVER_LIMIT = "over the limit"
@@ -96,9 +122,16 @@ def plan_replay(
     target: Target,
     limits: ReplayLimits = NO_LIMITS,
     refused: Iterable[str] = (),
+    *,
+    settled: SettledTurns = NOTHING_SETTLED,
 ) -> ReplayPlan:
-    """Decide about every output of the path; `refused` are full keys of outputs not in the log."""
-    return _Planner(path, found, target, limits, refused).run()
+    """Decide about every output of the path; `refused` are full keys of outputs not in the log.
+
+    What is `settled` stands before the path, and its decisions before those that are made here.
+    """
+    planner = _Planner(path, found, target, limits, settled)
+    planner.refuse(refused)
+    return planner.run()
 
 
 def without_thoughts(plan: ReplayPlan, bare: ReplayPlan) -> ReplayPlan:
@@ -121,22 +154,27 @@ class _Planner:
         found: Mapping[bytes, Sequence[IndexEntry]],
         target: Target,
         limits: ReplayLimits,
-        refused: Iterable[str],
+        settled: SettledTurns,
     ) -> None:
         self.path = path
         self.found = found
-        self.matches = match_turns(path, found)
+        self.settled = settled
+        self.matched = match_turns(path, found)
+        self.matches = self.matched.turns
         self.target = target
         self.policy = target.policy
         self.items = _ITEM in target.policy.reads
         self.limits = limits
         self.needs = needs(path, target.policy)
-        self.skipped_before = self._skipped_before()
+        self.skipped_before = {**settled.skipped, **skipped_at(self.matches, target.origin)}
         self.decisions: list[ReplayDecision] = []
         self.revisions: list[Revision] = []
         self.fields: dict[str, bytes] = {}
-        self.skipped: dict[str, str] = {}
-        for key in refused:
+        self.skipped: dict[str, str] = dict(settled.newly_skipped)
+
+    def refuse(self, keys: Iterable[str]) -> None:
+        """Leave out what the client itself brings at these outputs."""
+        for key in keys:
             if self.skipped_before.get(key) != REFUSED:
                 self.skipped_before[key] = self.skipped[key] = REFUSED
 
@@ -149,12 +187,16 @@ class _Planner:
                 match = self.matches[index] or TurnMatch(None, MatchLevel.NONE, "unknown")
                 self._decide(index, turn, match, before_gap=index <= gap)
         return ReplayPlan(
-            decisions=tuple(self.decisions),
+            decisions=(*self.settled.decisions, *self.decisions),
             revisions=tuple(self.revisions),
             fields=self.fields,
             skipped=self.skipped,
             skipped_before=self.skipped_before,
             parent=self._last_known(),
+            matches=self.matched,
+            gap=gap,
+            loop=self._loop + self.settled.turns if self._loop_counts else None,
+            first_mark=self.settled.mark,
         )
 
     def _last_known(self) -> IndexEntry | None:
@@ -400,9 +442,19 @@ class _Planner:
             case Scope.FIRST_CALL:
                 return index >= self._loop and bool(turn.calls)
 
+    @property
+    def _loop_counts(self) -> bool:
+        within, beyond = self.needs
+        return within is not beyond and self.policy.scope in _LOOPS
+
     @cached_property
     def _loop(self) -> int:
-        return loop_start(self.path.turns)
+        """The first turn of the running tool loop; it may be one of those that are settled."""
+        settled = self.settled
+        if not settled.turns:
+            return loop_start(self.path.turns)
+        asked = last_question(self.path.turns, 0)
+        return settled.loop - settled.turns if asked is None else asked
 
     def _over_limit(self, index: int) -> bool:
         if self.limits.loop_only and index < self._loop:
@@ -414,22 +466,6 @@ class _Planner:
         last = self.limits.last
         outputs = [index for index, keys in enumerate(self.path.keys) if keys is not None]
         return set(outputs[max(0, len(outputs) - last) :]) if last else set()
-
-    def _skipped_before(self) -> dict[str, str]:
-        """Return what earlier requests of this conversation to this target went out without."""
-        there = self.target.origin
-        before: dict[str, str] = {}
-        for match in self.matches:
-            if match is None or match.entry is None or not match.entry.skipped:
-                continue
-            origin = match.entry.origin
-            if (origin.provider, origin.endpoint, origin.account) == (
-                there.provider,
-                there.endpoint,
-                there.account,
-            ) and {origin.model, origin.asked} & {there.model, there.asked}:
-                before |= match.entry.skipped
-        return before
 
     def _prefix(self, index: int) -> str:
         return self.path.prefixes[index] if index < len(self.path.prefixes) else ""
@@ -468,7 +504,7 @@ class _Planner:
     ) -> None:
         self.decisions.append(
             ReplayDecision(
-                turn=index,
+                turn=index + self.settled.turns,
                 action=action,
                 reason=reason,
                 level=match.level,
@@ -477,6 +513,22 @@ class _Planner:
                 left=left,
             )
         )
+
+
+def skipped_at(matches: Sequence[TurnMatch | None], there: Origin) -> dict[str, str]:
+    """Return what the requests of these turns to this target went out without."""
+    before: dict[str, str] = {}
+    for match in matches:
+        if match is None or match.entry is None or not match.entry.skipped:
+            continue
+        origin = match.entry.origin
+        if (origin.provider, origin.endpoint, origin.account) == (
+            there.provider,
+            there.endpoint,
+            there.account,
+        ) and {origin.model, origin.asked} & {there.model, there.asked}:
+            before |= match.entry.skipped
+    return before
 
 
 def needs(path: RequestPath, policy: Policy) -> tuple[Need, Need]:
@@ -493,11 +545,16 @@ def needs(path: RequestPath, policy: Policy) -> tuple[Need, Need]:
 
 def loop_start(turns: Sequence[Turn]) -> int:
     """Return the position of the turn that begins with the last user message."""
-    for index in range(len(turns) - 1, 0, -1):
+    return last_question(turns, 1) or 0
+
+
+def last_question(turns: Sequence[Turn], first: int) -> int | None:
+    """Return the position of the last turn that begins with a user message, from the first on."""
+    for index in range(len(turns) - 1, first - 1, -1):
         kinds = {type(part) for part in turns[index].input}
         if Result not in kinds and not kinds.isdisjoint((Text, Blob)):
             return index
-    return 0
+    return None
 
 
 def _echo(turn: Turn) -> list[Thought]:

@@ -10,6 +10,7 @@ text in two conversations is not one turn.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -38,6 +39,8 @@ class RequestPath(Struct, frozen=True, gc=False, kw_only=True):
     previous: str = ""
     target: Origin | None = None  # where the request goes
     from_log: bool = False  # known outputs go out as they are logged, not as they are echoed
+    settled: int = 0  # turns before these, about which an earlier request decided for good
+    prefix_states: tuple[Any, ...] = ()  # behind each turn: what more prefixes are made from
 
     def lookup_keys(self) -> list[bytes]:
         """Return every key to look up, for one batch."""
@@ -68,12 +71,16 @@ def request_path(
     prefixes: Sequence[str] = (),
     previous: str = "",
     target: Origin | None = None,
+    settled: int = 0,
+    after: k.RollingKey | None = None,
+    prefix_states: Sequence[Any] = (),
 ) -> RequestPath:
     """Make the path of a request; `hints` are session ids as the client sent them.
 
-    `group` is the one hint that other conversations may share: it only breaks ties.
+    `group` is the one hint that other conversations may share: it only breaks ties. `settled` turns
+    stand before these, and `after` is the rolling key behind them.
     """
-    keys, rolling_key = k.rolling_keys(turns)
+    keys, rolling_key = k.rolling_keys(turns, after=after)
     digests = tuple([k.string_digest(hint) for hint in hints]) if hints else ()
     unique = digests
     if group:
@@ -90,6 +97,8 @@ def request_path(
         prefixes=tuple(prefixes),
         previous=previous,
         target=target,
+        settled=settled,
+        prefix_states=tuple(prefix_states),
     )
 
 
@@ -159,14 +168,20 @@ EQUAL = "equal"
 """Reason of a match: of several turns, with the same thoughts. Which one it is stays unknown."""
 
 
-def match_turns(
-    path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]
-) -> list[TurnMatch | None]:
-    """Return the logged turn of every output of the path, or why there is none.
+class Matches(Struct, frozen=True, gc=False):
+    """The logged turn of every output of a path, or why there is none.
 
     None stands for turns of the path without an output.
     """
-    return _Matcher(path, found).run()
+
+    turns: tuple[TurnMatch | None, ...]
+    at_once: bool  # no tie, no weak evidence: each by its full key or what the next one continues
+
+
+def match_turns(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]) -> Matches:
+    """Find the logged turn of every output of the path."""
+    matcher = _Matcher(path, found)
+    return Matches(tuple(matcher.run()), matcher.at_once)
 
 
 def undecided_key(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]) -> bytes | None:
@@ -200,9 +215,11 @@ class _Matcher:
         self.used: set[str] = set()  # ids of turns that are matched: each occurs in a path once
         self.sessions: set[str] = set()  # of the turns that are matched
         self.tied: dict[int, list[IndexEntry]] = {}  # by strong evidence, and not decided yet
+        self.at_once = False  # every output has had its turn by strong evidence
 
     def run(self) -> list[TurnMatch | None]:
-        if not self._pass(self._match_strong):
+        self.at_once = self._pass(self._match_strong)
+        if not self.at_once:
             if self.tied:
                 self._settle_ties()
             self.sessions = {

@@ -79,6 +79,8 @@ class WriteObserver(Protocol):
 class CachedStore(ForwardingStore):
     """A store with a cache and a backlog in front of it."""
 
+    on_delete: Callable[[], None] = staticmethod(lambda: None)  # something was deleted, here
+
     def __init__(
         self,
         store: Store,
@@ -419,6 +421,11 @@ class CachedStore(ForwardingStore):
         self._cache.clear()
         self._recent.clear()
 
+    def _deleted(self) -> None:
+        """Empty the cache, and tell whoever keeps what was found in it."""
+        self.clear()
+        self.on_delete()
+
     async def purge(
         self,
         *,
@@ -442,21 +449,21 @@ class CachedStore(ForwardingStore):
             session=session, tenant=tenant, untouched_since=untouched_since, progress=progress
         )
         if count or untouched_since is None:  # a sweep that deleted nothing leaves the cache
-            self.clear()
+            self._deleted()
         return count
 
     async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         """Clear thought entries from the store's index, the cache and the backlog."""
         count = await self._change_waiting(lambda batch: rules.forget_in_batch(batch, entry_filter))
         count += await self.store.forget(entry_filter, progress=progress)
-        self.clear()
+        self._deleted()
         return count
 
     async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         """Erase thoughts in the store, the cache and the backlog."""
         count = await self._change_waiting(lambda batch: rules.erase_in_batch(batch, entry_filter))
         count += await self.store.erase(entry_filter, progress=progress)
-        self.clear()
+        self._deleted()
         return count
 
     async def _change_waiting(self, change: Callable[[Batch], tuple[Batch, int]]) -> int:

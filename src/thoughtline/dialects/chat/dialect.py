@@ -51,7 +51,7 @@ class ChatCompletions(Dialect):
     signature_carrier = Carrier.EXTRA_CONTENT
     string_carriers = (Carrier.REASONING_CONTENT, Carrier.REASONING)
     rewrites = REWRITES
-    _patch = staticmethod(chat_patch.patch)
+    _edits = staticmethod(chat_patch.edits)
     stream_end = re.compile(rb"\[DONE\]")
 
     def placeholders(self, *, every_output: bool) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class ChatCompletions(Dialect):
             raise Unreadable("expected a JSON object with a list under `messages`")
         try:
             history = document["messages"]
-            check_parts(history, len(body))
+            parts = check_parts(history, len(body))
             turns, anchors = _turns(history)
         except RecursionError:
             raise Unreadable("nested too deeply to be read") from None
@@ -78,6 +78,7 @@ class ChatCompletions(Dialect):
             hints=session_hints(document),
             shared_hint=shared_hint(document),
             anchors=tuple(anchors),
+            parts=parts,
         )
 
     def write(

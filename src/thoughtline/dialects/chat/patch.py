@@ -23,20 +23,20 @@ from thoughtline.dialects.thoughts import same_json
 from thoughtline.log.parts import Carrier
 
 
-def patch(
+def edits(
     request: Request, revisions: Sequence[Revision], fields: Mapping[str, bytes | None]
-) -> bytes:
-    """Return the body with these outputs revised; see `Dialect.patch`."""
+) -> list[Edit]:
+    """Return the edits that revise these outputs; see `Dialect.edits`."""
     body = request.body
-    top = splice.members(body)
-    edits = splice.set_members(body, top, fields) if fields else []
-    messages = splice.elements(body, top["messages"]) if revisions else []
+    layout = splice.layout(body, "messages")
+    edits = splice.set_members(body, layout.members, fields) if fields else []
+    messages = layout.elements if revisions else []
     for revision in revisions:
         anchor = request.anchors[revision.turn]
         if anchor >= 0:
             had = bool(request.turns[revision.turn].thoughts)
             edits += _message(body, messages[anchor], revision.thoughts, had=had)
-    return splice.apply(body, edits)
+    return edits
 
 
 def _may_hold_thoughts(there: bytes) -> bool:

@@ -84,7 +84,7 @@ class Gemini(Dialect):
     history_member = "contents"
     content_member = "parts"
     signature_carrier = Carrier.SIGNATURE
-    _patch = staticmethod(gemini_patch.patch)
+    _edits = staticmethod(gemini_patch.edits)
     token_count = TokenCount(
         path="/v1beta/models/{model}:countTokens",
         member="totalTokens",
@@ -118,7 +118,7 @@ class Gemini(Dialect):
             raise Unreadable("expected a JSON object with a list under `contents`")
         try:
             history = document["contents"]
-            check_parts(history, len(body))
+            parts = check_parts(history, len(body))
             turns, anchors = _turns(history)
         except RecursionError:
             raise Unreadable("nested too deeply to be read") from None
@@ -129,6 +129,7 @@ class Gemini(Dialect):
             turns=tuple(turns),
             hints=session_hints(document),
             anchors=tuple(anchors),
+            parts=parts,
         )
 
     def write(

@@ -25,15 +25,15 @@ from thoughtline.dialects.splice import Edit, Span
 from thoughtline.log.parts import Carrier
 
 
-def patch(
+def edits(
     request: Request, revisions: Sequence[Revision], fields: Mapping[str, bytes | None]
-) -> bytes:
-    """Return the body with these outputs revised; see `Dialect.patch`."""
+) -> list[Edit]:
+    """Return the edits that revise these outputs; see `Dialect.edits`."""
     body = request.body
-    top = splice.members(body)
-    edits = splice.set_members(body, top, fields)
+    layout = splice.layout(body, "contents")
+    edits = splice.set_members(body, layout.members, fields)
     if revisions:
-        contents = splice.elements(body, top["contents"])
+        contents = layout.elements
         emptied: list[Span] = []
         for revision in revisions:
             spans = [contents[index] for index in request.anchors[revision.turn]]
@@ -42,7 +42,7 @@ def patch(
             emptied += output.emptied
         if emptied:
             edits += splice.cut(emptied, contents)
-    return splice.apply(body, edits)
+    return edits
 
 
 class _Output:

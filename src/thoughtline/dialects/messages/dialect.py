@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
-from thoughtline.dialects.base import Dialect, Reader, Request
+from thoughtline.dialects.base import Dialect, Prefixes, Reader, Request
 from thoughtline.dialects.content import (
     answered_calls,
     blob,
@@ -82,7 +82,7 @@ class Messages(Dialect):
     signed_blocks = True
     always_normalised = True
     rewrites = REWRITES
-    _patch = staticmethod(messages_patch.patch)
+    _edits = staticmethod(messages_patch.edits)
     stream_end = re.compile(rb"message_stop")
     keepalive = b'event: ping\ndata: {"type": "ping"}\n\n'
     error_event_name = "error"
@@ -96,7 +96,7 @@ class Messages(Dialect):
             raise Unreadable("expected a JSON object with a list under `messages`")
         try:
             history = document["messages"]
-            check_parts(history, len(body))
+            parts = check_parts(history, len(body))
             turns, anchors = _turns(history)
         except RecursionError:
             raise Unreadable("nested too deeply to be read") from None
@@ -110,6 +110,7 @@ class Messages(Dialect):
             turns=tuple(turns),
             hints=session_hints(document),
             anchors=tuple(anchors),
+            parts=parts,
         )
 
     def write(
@@ -143,8 +144,8 @@ class Messages(Dialect):
             _mark_cached(document)
         return splice.dumps(document | dict(fields or {}))
 
-    def prefixes(self, request: Request) -> Sequence[str]:
-        return messages_prefix.prefixes(request)
+    def rolling_prefixes(self, request: Request, after: Any = None) -> Prefixes | None:
+        return messages_prefix.prefixes(request, after)
 
     def params(self, request: Request) -> RequestParams:
         return messages_params.read_params(request)

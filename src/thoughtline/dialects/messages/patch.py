@@ -39,15 +39,15 @@ def block_kind(block: Any) -> str:
     return "text" if text else ""
 
 
-def patch(
+def edits(
     request: Request, revisions: Sequence[Revision], fields: Mapping[str, bytes | None]
-) -> bytes:
-    """Return the body with these outputs revised; see `Dialect.patch`."""
+) -> list[Edit]:
+    """Return the edits that revise these outputs; see `Dialect.edits`."""
     body = request.body
-    top = splice.members(body)
-    edits = splice.set_members(body, top, fields)
+    layout = splice.layout(body, "messages")
+    edits = splice.set_members(body, layout.members, fields)
     if revisions:
-        messages = splice.elements(body, top["messages"])
+        messages = layout.elements
         emptied: list[Span] = []
         for revision in revisions:
             span = messages[request.anchors[revision.turn]]
@@ -58,7 +58,7 @@ def patch(
                 edits += changes
         if emptied:
             edits += splice.cut(emptied, messages)
-    return splice.apply(body, edits)
+    return edits
 
 
 def _message(body: bytes, span: Span, thoughts: Sequence[PlacedThought]) -> list[Edit] | None:

@@ -6,24 +6,35 @@ formatting of the JSON, and whether a lone text is written as a string or as a b
 """
 
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from thoughtline.dialects import splice
-from thoughtline.dialects.base import Request
+from thoughtline.dialects.base import Prefixes, Request
 from thoughtline.dialects.messages.patch import THINKING
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
 
 
-def prefixes(request: Request) -> list[str]:
-    """Return for every turn the digest of everything before its output, in one pass."""
+class PrefixState(NamedTuple):
+    """What the digests of later turns are made from."""
+
+    head: str  # digest of the system prompt and the tools
+    state: Any  # of the hash, behind an output
+
+
+def prefixes(request: Request, after: PrefixState | None = None) -> Prefixes | None:
+    """Return for every turn the digest of everything before its output, in one pass.
+
+    `after` is the state behind the messages that stand before those of the request; None where
+    it was made with another system prompt, or other tools.
+    """
     try:
-        return _prefixes(request)
+        return _prefixes(request, after)
     except RecursionError:
         raise Unreadable("nested too deeply to be read") from None
 
 
-def _prefixes(request: Request) -> list[str]:
+def _prefixes(request: Request, after: PrefixState | None) -> Prefixes | None:
     document = splice.loads(request.body)
     tools = document.get("tools")
     declared = [
@@ -33,14 +44,25 @@ def _prefixes(request: Request) -> list[str]:
     ]
     state = blake2b(digest_size=keys.KEY_SIZE)
     _take(state, keys.canonical_json([_blocks(document.get("system") or []), sorted(declared)]))
+    head = state.hexdigest()
+    if after is not None:
+        if after.head != head:
+            return None
+        state = after.state.copy()
     outputs = set(request.anchors)
     before: dict[int, str] = {}
+    behind: dict[int, PrefixState] = {}
     for index, message in enumerate(document["messages"]):
         if index in outputs:
-            before[index] = state.copy().hexdigest()
+            before[index] = state.hexdigest()
         _take(state, keys.canonical_json(_message(message)))
-    before[-1] = state.hexdigest()
-    return [before[anchor] for anchor in request.anchors]
+        if index in outputs:
+            behind[index] = PrefixState(head, state.copy())
+    before[-1], behind[-1] = state.hexdigest(), PrefixState(head, state)
+    return Prefixes(
+        tuple([before[anchor] for anchor in request.anchors]),
+        tuple([behind[anchor] for anchor in request.anchors]),
+    )
 
 
 def _take(state: Any, text: str) -> None:

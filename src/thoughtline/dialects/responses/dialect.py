@@ -84,7 +84,7 @@ class Responses(Dialect):
     websockets = True
     always_normalised = True
     rewrites = REWRITES
-    _patch = staticmethod(responses_patch.patch)
+    _edits = staticmethod(responses_patch.edits)
     stream_end = re.compile(rb"response\.(?:completed|incomplete|failed)")
     error_event_name = "error"
     translated_headers = (("x-reasoning-included", "true"),)  # the input tokens count thoughts
@@ -108,7 +108,7 @@ class Responses(Dialect):
             raise Unreadable("expected a JSON object")
         try:
             history = _items(document)
-            check_parts(history, len(body))
+            parts = check_parts(history, len(body))
             turns, anchors = _turns(history)
         except RecursionError:
             raise Unreadable("the items are nested too deeply") from None
@@ -123,6 +123,7 @@ class Responses(Dialect):
             shared_hint=shared_hint(document),
             previous_response=string_member(document, "previous_response_id"),
             anchors=tuple(anchors),
+            parts=parts,
         )
 
     def state_params(self, body: bytes) -> StateParams:

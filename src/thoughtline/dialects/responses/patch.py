@@ -22,29 +22,29 @@ from thoughtline.dialects.responses.items import (
     side,
     string_member,
 )
-from thoughtline.dialects.splice import Edit, Span
+from thoughtline.dialects.splice import Edit, Layout, Span
 from thoughtline.log.parts import Blob, Carrier
 from thoughtline.log.turns import Place
 
 _KINDS = {"x": "text", "c": "call", "b": "blob"}
 
 
-def patch(
+def edits(
     request: Request, revisions: Sequence[Revision], fields: Mapping[str, bytes | None]
-) -> bytes:
-    """Return the body with these outputs revised; see `Dialect.patch`."""
+) -> list[Edit]:
+    """Return the edits that revise these outputs; see `Dialect.edits`."""
     revisions = [revision for revision in revisions if request.anchors[revision.turn]]
     if not revisions and not fields:
-        return request.body
+        return []
     body = request.body
-    top = splice.members(body)
-    edits = splice.set_members(body, top, fields)
+    layout = splice.layout(body, "input")
+    edits = splice.set_members(body, layout.members, fields)
     if revisions:
-        items = ItemList(body, top["input"])
+        items = ItemList(layout)
         for revision in revisions:
             _revise(items, request.anchors[revision.turn], revision)
         edits += items.edits()
-    return splice.apply(body, edits)
+    return edits
 
 
 def expand(request: Request, items: Mapping[str, str]) -> bytes:
@@ -53,7 +53,7 @@ def expand(request: Request, items: Mapping[str, str]) -> bytes:
     named = any(t.carrier is Carrier.REFERENCE for turn in request.turns for t in turn.thoughts)
     if not items or not named:
         return request.body
-    own = ItemList(request.body, splice.members(request.body)["input"])
+    own = ItemList(splice.layout(request.body, "input"))
     edits: list[Edit] = []
     for index in anchored:
         value, span = own.value(index), own.spans[index]
@@ -68,10 +68,10 @@ def expand(request: Request, items: Mapping[str, str]) -> bytes:
 class ItemList:
     """The items of a body: which of them go, what is put before which, and what changes inside."""
 
-    def __init__(self, body: bytes, place: Span) -> None:
-        self.body = body
-        self.place = place
-        self.spans = splice.elements(body, place)
+    def __init__(self, layout: Layout) -> None:
+        self.body = layout.body
+        self.place = layout.members[layout.history]
+        self.spans = layout.elements
         self.patch = ListPatch()
         self.within: list[Edit] = []  # changes inside of items that stay
 

@@ -213,6 +213,11 @@ class ReplaySettings(Section, frozen=True, kw_only=True):
         'Put back thoughts of the last so many turns only; "none": of all.',
     ] = None
     loop_only: Annotated[bool, "Put back thoughts of the running tool loop only."] = False
+    prefix_bytes: Annotated[
+        int,
+        Meta(ge=0, extra={"unit": "bytes"}),
+        "Most memory for beginnings of conversations that are decided for good; 0: none are kept.",
+    ] = 64 << 20
     policies: Annotated[
         Line,
         "File of `thoughtline verify --write`; empty: policies.toml in the config folder.",

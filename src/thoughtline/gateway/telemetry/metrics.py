@@ -167,6 +167,11 @@ class Metrics:
             "Requests for which thinking was switched off, because a demanded thought is lost.",
             "provider",
         )
+        self.histories = counter(
+            "histories",
+            "Histories of which the settled beginning was reused, or why the whole was walked.",
+            *("walk", "why"),
+        )
         self.recovered = counter(
             "healed",
             "Reasoning-related errors of providers for which a recovery strategy was found.",

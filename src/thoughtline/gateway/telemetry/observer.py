@@ -63,6 +63,8 @@ class Telemetry:
             self.counts.add(decision, count)
         if exchange.decision.replay_plan.thinking_off:
             metrics.thinking_off[provider,] += 1
+        whole = exchange.walked_whole
+        metrics.histories["whole" if whole else "reused", whole or ""] += 1
         if exchange.decision.lookup_error:
             self.log.warning(
                 "lookup_failed", **_place(exchange), reason=scrub(exchange.decision.lookup_error)

@@ -19,6 +19,7 @@ from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.exchange import Exchange
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.routes import Route
+from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway import headers
 from thoughtline.gateway.auth import Principal
@@ -127,6 +128,8 @@ class StreamCaller:
         self._transcript: Transcript | None = None  # what the request continues and says
         self._exchange: Exchange | None = None
         self._heavy = False  # reading and deciding may take long
+        self._body = b""  # the full request, as it would have been posted
+        self._resumed: Resumed | None = None  # it goes on from what is settled
 
     def authenticate(self) -> None:
         """The connection has done that, for all its requests."""
@@ -135,15 +138,18 @@ class StreamCaller:
         request, upstream = await self._request()
         if self.connection.replay != "off" and not _translated(upstream):
             return self._incoming(request, upstream)
-        body = request.body
-        async with self._send(body, request, upstream, None) as answer:
+        async with self._send(self._body, request, upstream, None) as answer:
             await self._events(answer, None)
         return None
 
     async def _request(self) -> tuple[Request, Upstream]:
-        body, self._transcript = self._posted()
-        self._heavy = is_heavy(body)
-        reading = partial(_read, body)
+        self._body, self._transcript = self._posted()
+        if self.connection.replay != "off":
+            owner = (self.connection.principal.tenant, WEBSOCKET_DIALECT.name)
+            self._resumed = self.proxy.engine.prefixes.resume(owner, self._body)
+        text = self._resumed.text if self._resumed is not None else self._body
+        self._heavy = is_heavy(text)
+        reading = partial(_read, text)
         request = await run_aside(reading) if self._heavy else reading()
         self.upstream = self.proxy.upstream(self.connection.route, request.model)
         return request, self.upstream
@@ -181,6 +187,7 @@ class StreamCaller:
             strict=proxy.options.strict or connection.replay == "strict",
             received=proxy.clock.mono(),
             heavy=self._heavy,
+            resumed=self._resumed,
         )
 
     async def decided(self, exchange: Exchange) -> None:
@@ -263,7 +270,7 @@ class StreamCaller:
         """No answer is asked for yet: the upstream may get ready, the client gets an id."""
         request, upstream = await self._request()
         exchange: Exchange | None = None
-        body = request.body
+        body = self._body
         if self.connection.replay != "off" and not _translated(upstream):
             exchange = await self.proxy.engine.begin(self._incoming(request, upstream))
             await self.decided(exchange)
