@@ -17,6 +17,13 @@ from thoughtline.testing.sims.tokens import make_token
 
 SECRET = b"of the provider"
 ACCOUNT = "chatgpt-account-id"
+HOSTS = {
+    "kimi": "https://api.moonshot.ai",
+    "deepseek": "https://api.deepseek.com",
+    "openai": "https://api.openai.com",
+    "codex": "https://chatgpt.com",
+}
+"""Where providers check tokens; what stands elsewhere may take any."""
 
 
 def gateway_over(name, policy, *, auth=None, sim=None, **upstream):
@@ -24,7 +31,8 @@ def gateway_over(name, policy, *, auth=None, sim=None, **upstream):
     sim = sim or simulator(name, token_secret=SECRET)
     gateway = InProcessGateway(SimWire(sim), policy, store=MemoryStore())
     gateway.proxy.auth = auth or Auth(b"secret" * 8)
-    given = {"name": "up", "base_url": "http://sim", "policy": policy, **upstream}
+    home = {"name": "up", "base_url": HOSTS.get(policy, "http://sim"), "policy": policy}
+    given = {**home, **upstream}
     gateway.proxy.directory = Directory([Upstream(**given)])
     gateway.sim = sim
     return gateway
@@ -155,6 +163,16 @@ async def test_where_nobody_checks_tokens_a_subject_is_no_proof(policy):
     assert len({session.tenant for session in await gateway.store.sessions(limit=10)}) == 2
 
 
+async def test_a_proxy_in_a_providers_name_may_take_any_token():
+    """`[upstreams.kimi]` with another address is not Kimi, whatever its policy."""
+    gateway = gateway_over("kimi-k3", "kimi", sim=simulator("kimi-k3"), base_url="http://localhost")
+    alice = await conversed(gateway)
+    forger = posing(gateway, alice, token("alice", secret=b"made up"))
+    assert (await forger.turn()).status == 200
+    assert forger.audit.exact == forger.audit.foreign == 0
+    assert len({session.tenant for session in await gateway.store.sessions(limit=10)}) == 2
+
+
 async def test_an_upstream_with_a_key_of_its_own_checks_no_token():
     sim = simulator("kimi-k3", account="ours")
     gateway = gateway_over("kimi-k3", "kimi", sim=sim, key="ours")
@@ -258,3 +276,43 @@ def test_no_credential_can_be_spelled_like_an_identity():
     named = auth.authenticate([(b"x-user", b"bob")], "")
     for spelled in ("bob", "x-user\nbob", "x-user\0bob"):
         assert auth.fingerprint(spelled) != named.tenant
+
+
+# -- one credential, several accounts ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", ["openai-organization", "openai-project", "x-goog-user-project"])
+@pytest.mark.parametrize("key", ["sk-one", None], ids=["key", "token"])
+async def test_the_account_that_is_chosen_makes_the_tenant(header, key):
+    gateway = gateway_over("openai", "openai", sim=simulator("openai"))
+    alice = Talk(gateway, key=key or token("alice"), headers={header: "org-1"})
+    for _ in range(3):
+        assert (await alice.turn()).status == 200
+    assert alice.audit.exact >= 1
+    alice.more = {header: "org-2"}
+    await alice.turn()
+    assert alice.audit.exact == alice.audit.foreign == 0
+    alice.more = {}
+    await alice.turn()
+    assert alice.audit.exact == 0
+    assert len({session.tenant for session in await gateway.store.sessions(limit=10)}) == 3
+
+
+@pytest.mark.parametrize("by", ["client", "setting"])
+async def test_the_account_that_is_chosen_is_another_account_of_the_configured_key(by):
+    """Seals are bound to their account; thoughts of another one are not sent."""
+    sim = simulator("openai", account="ours")
+    auth = Auth(b"secret" * 8, clients={"alice": "key-of-alice"})
+    gateway = gateway_over("openai", "openai", sim=sim, auth=auth, key="ours")
+    alice = Talk(gateway, key="key-of-alice", headers={"openai-project": "one"})
+    for _ in range(3):
+        assert (await alice.turn()).status == 200
+    assert alice.audit.exact >= 1
+    if by == "client":
+        alice.more = {"openai-project": "two"}
+    else:
+        given = {"key": "ours", "headers": {"OpenAI-Project": "two"}, "policy": "openai"}
+        home = Upstream(name="up", base_url=HOSTS["openai"], **given)
+        gateway.proxy.directory = Directory([home])
+    await alice.turn()
+    assert alice.audit.exact == 0

@@ -18,7 +18,7 @@ from msgspec import Struct
 from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.secrets import CredentialHash
 from thoughtline.gateway.asgi import RawHeaders
-from thoughtline.gateway.credentials import credential, credentials
+from thoughtline.gateway.credentials import chosen_accounts, credential, credentials
 from thoughtline.gateway.errors import GatewayError, foreign_page, invalid_key
 from thoughtline.gateway.hosts import AllowedHosts, hostname
 from thoughtline.gateway.identity import Claims, read_claims
@@ -41,6 +41,7 @@ class Principal(Struct, frozen=True, kw_only=True):
     tenant: str
     account: str = ""  # its own credential's fingerprint; empty when it was a gateway key
     client: str = ""  # the configured client's name
+    chosen: tuple[str, ...] = ()  # which of the accounts that its credential opens
     claims: Claims | None = None  # what it says about its account, which only a provider can check
     claimed: bool = False  # the tenant goes by that: a provider that refuses shows it wrong
 
@@ -83,14 +84,17 @@ class Auth:
             found = credentials(headers, query)
             alone = len(found) == 1
             one = found[0] if alone else "\n".join(dict.fromkeys(found))
-            account = self.fingerprint(one)
+            chosen = chosen_accounts(headers)
+            account = self.fingerprint("\n".join((one, *chosen)) if chosen else one)
             claims = read_claims(one, headers) if alone else None
-            return Principal(tenant=account, account=account, claims=claims)
+            return Principal(tenant=account, account=account, claims=claims, chosen=chosen)
         shown, name = credential(headers, query), ""
         for client, key in self._clients.items():  # every key is compared: constant time
             if hmac.compare_digest(key.encode(), shown.encode()):
                 name = client
-        return Principal(tenant=f"client:{name}", client=name) if name else None
+        if not name:
+            return None
+        return Principal(tenant=f"client:{name}", client=name, chosen=chosen_accounts(headers))
 
     def _identity(self, headers: RawHeaders) -> str:
         """The client that the configured header names; one that comes twice names nobody."""
@@ -105,8 +109,17 @@ class Auth:
         names = principal.claims.names(upstream) if principal.claims is not None else ()
         if not names:
             return principal
-        name = self.fingerprint.identity("claims", *names)
-        return Principal(tenant=name, account=name, claimed=True)
+        name = self.fingerprint.identity("claims", *names, *principal.chosen)
+        return Principal(tenant=name, account=name, chosen=principal.chosen, claimed=True)
+
+    def account(self, principal: Principal, upstream: Upstream) -> str:
+        """The account that an upstream serves a request for, as a fingerprint."""
+        configured = [(name.lower().encode(), v.encode()) for name, v in upstream.headers.items()]
+        chosen = chosen_accounts(configured) if configured else ()
+        if not upstream.key and not chosen:
+            return principal.account
+        key = upstream.key or principal.account
+        return self.fingerprint("\n".join((key, *(chosen or principal.chosen))))
 
     def foreign_origin(self, headers: RawHeaders) -> str:
         """The origin of an untrusted web page that asks through a browser; empty: there is none.

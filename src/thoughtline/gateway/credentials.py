@@ -46,6 +46,26 @@ def credentials(headers: RawHeaders, query: str) -> list[str]:
     return found + others if others else found
 
 
+ACCOUNTS = frozenset(
+    {
+        b"openai-organization",
+        b"openai-project",
+        b"x-goog-user-project",
+        b"x-organization-id",
+        b"x-project-id",
+        b"x-workspace-id",
+        b"anthropic-workspace-id",
+    }
+)
+"""Headers that choose one of the accounts which a credential opens."""
+
+
+def chosen_accounts(headers: RawHeaders) -> tuple[str, ...]:
+    """Which of its accounts a credential is used for, where a request says so."""
+    named = [(name, value.strip()) for name, value in headers if name in ACCOUNTS]
+    return tuple(sorted(f"{n.decode()}={v.decode('latin-1')}" for n, v in named if v))
+
+
 def credential(headers: RawHeaders, query: str) -> str:
     """The credential that a client shows to this gateway, wherever its dialect puts it."""
     for name, value in headers:

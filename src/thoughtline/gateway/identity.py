@@ -12,6 +12,7 @@ from thoughtline.engine.tokens import token_subject
 from thoughtline.gateway.asgi import RawHeaders
 from thoughtline.gateway.credentials import CREDENTIALS, is_secret
 from thoughtline.providers.accounts import ACCOUNT_HEADERS, checks_tokens
+from thoughtline.providers.catalogue import infer_policy
 
 _HEADERS = {name.encode(): name for name in ACCOUNT_HEADERS.values()}
 
@@ -26,13 +27,15 @@ class Claims(Struct, frozen=True, kw_only=True):
         """What names the account at this upstream; empty: the credential does.
 
         An upstream with a key of its own, or with a configured credential, does not look at the
-        client's token.
+        client's token, and what stands at another host than a provider's own may take any.
         """
         if upstream.identity == "credential" or upstream.key or _replaces(upstream):
             return ()
         policy = upstream.policy_name
-        checked = upstream.identity == "token" or checks_tokens(policy)
-        subject = self.subject if checked else ""
+        at_home = checks_tokens(policy) and checks_tokens(infer_policy(upstream.base_url))
+        if not at_home and upstream.identity != "token":
+            return ()
+        subject = self.subject
         account = dict(self.headers).get(ACCOUNT_HEADERS.get(policy, ""), "")
         return (policy, subject, account) if subject or account else ()
 

@@ -149,7 +149,7 @@ class Proxy:
         owner = None if counts or speaks else (principal.tenant, dialect.name)
         if principal.claims is not None:
             principal = self.auth.at_upstream(principal, upstream)
-        account = self.auth.fingerprint(upstream.key) if upstream.key else principal.account
+        account = self.auth.account(principal, upstream)
         spoken = speaks or dialect.name
         return Incoming(
             request=request,
