@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import httpx2
 from msgspec.structs import replace
 
 from inspector.browsers import NARROW, Tab, browsing
@@ -54,6 +55,10 @@ linker = "aarch64-linux-gnu-gcc"
 ```
 
 Put this into `.cargo/config.toml` and install `gcc-aarch64-linux-gnu` in the same image layer."""
+ALOUD = """Both work. The configuration is four lines that everybody can read, and it builds in the image \
+that is there. The container needs nothing of the toolchain, and takes twice as long.
+
+What decides is who has to"""
 OTHER = """You could also leave the toolchain alone and build in a container that has all of it: \
 `cross build --target aarch64-unknown-linux-gnu`. It is slower, and nothing has to be configured."""
 
@@ -71,16 +76,16 @@ def builds(now):
     """The session that most pictures show: tools, two branches, something dropped."""
     call = Call(name="read_file", arguments='{"path": "build.log", "tail": 200}', id="call_7fb2")
     again = Call(name="read_file", arguments='{"path": ".cargo/config.toml"}', id="call_a01c")
-    at = now - 900
+    at, to = now - 900, {"target": origin("openai")}
     first = [decision(1, entry="a1")]
     second = [*first, decision(3, entry="a2", level=MatchLevel.LOCAL)]
     foreign = decision(3, Action.DROPPED, entry="a2", reason="foreign model")
     return [
-        turn("a1", "Why does the build fail on arm64? Look at the log first.", thought("I need the log.", 4), call, at=at),
-        turn("a2", Result(content=LOG, call="call_7fb2", name="read_file"), thought(REASONED, 23), again, parent="a1", at=at + 30, decisions=first),
-        turn("a3", Result(content="[build]\njobs = 4", call="call_a01c", name="read_file"), thought("", 65, id="rs_68f0", sealed=True), ANSWER, parent="a2", at=at + 70, decisions=second),
-        turn("a4", "Is there a way without touching the toolchain?", thought("A container would do.", 9), OTHER, parent="a3", at=at + 160, decisions=[*second, decision(5, entry="a3", level=MatchLevel.SEAL)]),
-        turn("a5", "Write the change to the file, please.", thought("One file, four lines.", 7), "Done: four lines in `.cargo/config.toml`.", parent="a3", at=at + 300, decisions=[first[0], foreign, decision(5, Action.EXACT, entry="a3")]),
+        turn("a1", "Why does the build fail on arm64? Look at the log first.", thought("I need the log.", 4), call, **to, at=at),
+        turn("a2", Result(content=LOG, call="call_7fb2", name="read_file"), thought(REASONED, 23), again, parent="a1", **to, at=at + 30, decisions=first),
+        turn("a3", Result(content="[build]\njobs = 4", call="call_a01c", name="read_file"), thought("", 65, id="rs_68f0", sealed=True), ANSWER, parent="a2", **to, at=at + 70, decisions=second),
+        turn("a4", "Is there a way without touching the toolchain?", thought("A container would do.", 9), OTHER, parent="a3", **to, at=at + 160, decisions=[*second, decision(5, entry="a3", level=MatchLevel.SEAL)]),
+        turn("a5", "Write the change to the file, please.", thought("One file, four lines.", 7), "Done: four lines in `.cargo/config.toml`.", parent="a3", **to, at=at + 300, decisions=[first[0], foreign, decision(5, Action.EXACT, entry="a3")]),
     ]  # fmt: skip
 
 
@@ -121,8 +126,8 @@ def _fate(dice):
 
 
 KEPT = (
-    "session-light", "session-dark", "session-narrow", "request-light", "request-dark", "branches-light",
-    "thinking-dark", "continuity-light", "continuity-dark", "continuity-narrow", "cache-light", "list-narrow",
+    "requests-light", "failed-dark", "session-light", "session-wide", "session-narrow", "request-dark",
+    "branches-light", "thinking-dark", "continuity-light", "continuity-narrow", "cache-light",
 )  # fmt: skip
 """Which of all of them the documentation shows."""
 
@@ -136,17 +141,31 @@ def smaller(picture):
         )
 
 
+def refusals(stage):
+    """Requests that got no answer, as people meet them on their first day."""
+    body = {"model": "deepseek-v4-pro", "messages": [{"role": "user", "content": "Hello?"}]}
+    stage.refuse = (402, "Insufficient Balance")
+    chat = f"{stage.url}/v1/chat/completions"
+    httpx2.post(chat, json=body, headers={"authorization": "Bearer my-key"})
+    stage.refuse = (429, "Rate limit reached for requests per minute")
+    httpx2.post(chat, json=body, headers={"authorization": "Bearer my-key"})
+    stage.refuse = None
+    httpx2.post(f"{stage.url}/u/depseek/v1/chat/completions", json=body)
+
+
 def take(folder):
     now = time.time()
     with staged() as stage, browsing() as browser:
         day(stage, now)
         stage.record("5e1fab1e0c0ffee1", *builds(now))
+        refusals(stage)
         talk = stage.talk("Which of the two would you ship, and why?")
-        talk.think("Both work.")
+        talk.think(ALOUD)
         for look, how in (
             ("light", {}),
             ("dark", {"scheme": "dark"}),
             ("narrow", {"size": NARROW}),
+            ("wide", {"size": {"width": 1800, "height": 1000}}),
         ):
             tab = Tab(browser, stage.url, **how)
             for name, route in routes(talk.session).items():
@@ -155,6 +174,12 @@ def take(folder):
                 page = tab.open(route)
                 page.locator(".connection[data-state=live]").wait_for()
                 page.wait_for_timeout(600)
+                if name == "failed":
+                    page.locator(".request-row", has_text="Insufficient").click()
+                    page.wait_for_timeout(300)
+                if name == "thinking":
+                    page.locator(".thought-head").first.click()
+                    page.wait_for_timeout(800)
                 if name == "session":
                     page.get_by_role("button", name="Thought for 23 seconds").click()
                     page.wait_for_timeout(300)
@@ -169,6 +194,9 @@ def take(folder):
 def routes(running):
     builds = "#/sessions/5e1fab1e0c0ffee1"
     return {
+        "requests": "#/requests",
+        "failed": "#/requests?has=failed",
+        "search": "#/sessions?q=linker",
         "list": "#/sessions",
         "session": f"{builds}?head=a4&turn=a2",
         "request": f"{builds}?head=a5&request=a5",

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import httpx2
 import uvicorn
 from starlette.applications import Starlette
-from starlette.responses import StreamingResponse
+from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 from inspector.exchange_events import SECOND, drafted, timed
@@ -128,6 +128,7 @@ class Stage:
     def __init__(self, loop, token):
         self.loop, self.token, self.store = loop, token, Kept(Calendar())
         self.pending, self.lines = [], io.StringIO()
+        self.refuse = None  # status and words with which the provider refuses
         self.url, self._client, self._provider, self._gateway = "", None, None, None
 
     async def start(self):
@@ -211,6 +212,9 @@ class Stage:
 
     async def answer(self, request):
         await request.body()
+        if self.refuse:
+            status, words = self.refuse
+            return JSONResponse({"error": {"message": words}}, status)
         return StreamingResponse(self.pending.pop(0).stream(), media_type="text/event-stream")
 
 

@@ -126,7 +126,7 @@ def test_lengths_and_ages_are_rounded_once(tab):
           return [...[0.042, 0.996, 59.6, 119.7, 3599.9].map((n) => elapsed(0, n)), ...ages];
         }"""
     )
-    assert said == ["42 ms", "1.0 s", "1m 0s", "2m 0s", "60m 0s", "1 h", "1 d"]
+    assert said == ["1 s", "1 s", "1m 0s", "2m 0s", "60m 0s", "1 h", "1 d"]
 
 
 def test_a_log_that_goes_in_a_circle_can_be_read(tab, stage):
@@ -234,9 +234,10 @@ REOPEN = """import('/inspect/feed.js').then(({ feed }) => {
     const hear = ({ detail }) => detail.kind === "turn_closed" && done();
     for (const name of ["event", "live"]) feed.addEventListener(name, hear);
   });
-  feed.open();
+  feed.open(); // another one than the page's, which is in its one script
+  dispatchEvent(new Event("online"));
 })"""
-"""Has the feed connect again, and says when it tells of the end of a turn."""
+"""Has the page's feed connect again, and says when a feed tells of the end of a turn."""
 
 
 def test_an_answer_that_is_overtaken_brings_nothing_back(tab, stage):
@@ -524,7 +525,7 @@ def test_hostile_text_is_text(tab):
 
 
 def test_search_and_filters_stand_in_the_address(tab):
-    page = tab.open()
+    page = tab.open("#/sessions")
     page.locator(".session-row").first.wait_for()  # the session may be further down
     page.keyboard.press("/")
     page.keyboard.type("riscv")
@@ -545,7 +546,7 @@ def test_search_and_filters_stand_in_the_address(tab):
 
 
 def test_a_session_appears_while_one_looks(tab, stage):
-    page = tab.open()
+    page = tab.open("#/sessions")
     page.locator(".connection[data-state=live]").wait_for()
     talk = stage.talk("Here I am")
     row = page.get_by_role("link", name=re.compile("running.*Here I am"))
@@ -582,7 +583,7 @@ def test_the_keyboard_is_enough(tab):
     page.get_by_role("dialog", name="Keyboard").wait_for()
     assert violations(page) == []
     page.keyboard.press("Escape")
-    page.keyboard.press("2")
+    page.keyboard.press("3")
     page.get_by_role("heading", name="Continuity").wait_for()
 
 
@@ -675,7 +676,7 @@ def test_nothing_yet_says_how_to_begin_and_a_lost_gateway_comes_back(browser):
     with staged() as stage:
         tab = Tab(browser, stage.url)
         page = tab.open()
-        settled(page, "No sessions yet")
+        settled(page, "No requests yet")
         assert violations(page) == []
         assert f"OPENAI_BASE_URL={stage.url}/v1" in page.locator("main").text_content()
         page.locator(".connection[data-state=live]").wait_for()
@@ -698,7 +699,7 @@ def test_ten_thousand_sessions_and_two_thousand_turns(browser):
         stage.do(many_sessions(stage, 10_000, now))
         stage.record("long", *long_session(2_000, now))
         tab = Tab(browser, stage.url)
-        page = tab.open()
+        page = tab.open("#/sessions")
         most = 0
         page.locator(".session-row").first.wait_for()
         for _ in range(200):
@@ -747,9 +748,9 @@ OUTSIDE = """() => {
     const { left, right } = element.getBoundingClientRect();
     return left >= -1 && right <= innerWidth + 1 && element.scrollWidth <= element.clientWidth + 1;
   };
-  const boxes = ".bar-end, .list-pane, .session-main, .session-scroll, .turn, .panel, .page, .card, .tile";
+  const boxes = ".bar-end, .requests-scroll, .request-row, .rail, .list-pane, .session-main, .session-scroll, .turn, .panel, .page, .card, .tile";
   const panel = document.querySelector(".panel:not([hidden])");
-  const main = document.querySelector(".session-main");
+  const main = document.querySelector(".session-main, .requests-scroll");
   const covered = panel && innerWidth > 1180
     && panel.getBoundingClientRect().left < main.getBoundingClientRect().right - 1;
   return [...document.querySelectorAll(boxes)]
@@ -759,6 +760,8 @@ OUTSIDE = """() => {
 """What stands out of the page at its sides."""
 
 VIEWS = {
+    "requests": "#/requests",
+    "failed": "#/requests?has=failed&open=h2",
     "list": "#/sessions",
     "session": "#/sessions/builds?head=b2",
     "request": "#/sessions/builds?head=b2&request=b2",
@@ -768,8 +771,9 @@ VIEWS = {
 }
 LOOKS = {
     "light": ({}, VIEWS),
-    "dark": ({"scheme": "dark"}, ("request", "continuity")),
-    "narrow": ({"size": NARROW}, ("list", "session", "request", "cache")),
+    "dark": ({"scheme": "dark"}, ("failed", "request", "compare", "continuity")),
+    "narrow": ({"size": NARROW}, ("requests", "failed", "list", "session", "request", "cache")),
+    "wide": ({"size": {"width": 1920, "height": 1080}}, ("requests", "session", "continuity")),
 }
 
 

@@ -1,5 +1,6 @@
 """The page's files: right types, a strict policy, and nothing but what is in the folder."""
 
+import re
 import signal
 
 import pytest
@@ -82,3 +83,15 @@ async def test_whoever_streams_is_told_of_the_end_at_once():
         signal.signal(signal.SIGTERM, kept)
         signal.signal(signal.SIGINT, kept_too)
     assert heard == ["the server", "we"]
+
+
+def test_the_page_is_five_files(client):
+    """As many as there were modules, each asked for in turn, was a second on a slow line."""
+    page = client.get("/inspect/").text
+    names = re.findall(r'(?:src|href)="\./([\w.]+)"', page)
+    assert names == ["mark.svg", "early.js", "page.css", "page.js"]
+    for name in names:
+        answer = client.get(f"/inspect/{name}")
+        assert answer.status_code == 200
+        again = client.get(f"/inspect/{name}", headers={"if-none-match": answer.headers["etag"]})
+        assert again.status_code == 304

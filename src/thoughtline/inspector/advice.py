@@ -11,6 +11,7 @@ _BY_CODE = {
     "model_not_found": "Ask for a model that an upstream serves, or map the name under `[models]`. "
     "`thoughtline models` lists them.",
     "not_found": "Look at the client's base URL and path.",
+    "invalid_json": "The client sent a body that is not JSON: its words say where it goes wrong.",
     "invalid_path": "Write the path without `..`.",
     "unsupported_encoding": "Send the body uncompressed, or install `thoughtline[zstd]`.",
     "request_too_large": "Shorten the conversation, or raise `server.max_body_bytes`.",

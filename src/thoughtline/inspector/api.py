@@ -6,6 +6,7 @@ the session, the turns. A parameter that does not exist is refused. Only for the
 
 import contextlib
 import re
+from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -62,6 +63,8 @@ LAST_TURNS = 5
 MAX_MESSAGES = 200
 """Messages of a request whose thoughts are looked up, the last ones."""
 MAX_HOURS = 24 * 90
+MAX_READING = 64
+"""Readers of running turns that are remembered, so that each is logged once."""
 
 _LIMIT = "How many at once, at least 1; more than 200 are 200."
 _SESSION = segment("id", "The session's id.")
@@ -119,6 +122,7 @@ class InspectorApi:
         self._prices = components.prices
         self._session_list = SessionList(self.reader, self.live_feed.turns, self._prices)
         self._counter = ContinuityCounter(components.store, components.clock, self._prices)
+        self._reading: deque[tuple[str, str]] = deque(maxlen=MAX_READING)
         self._lists = SharedLookups[tuple[list[SessionShape], SessionCursor | None]](
             self.live_feed, components.clock
         )
@@ -237,7 +241,7 @@ class InspectorApi:
         earlier = [outline.turns[entry] for entry in entries if entry in outline.turns]
         known = {one.id: one for one in await self.reader.turns(outline, earlier)}
         if thoughts:
-            self._log_thoughts(request, summary.session, [turn.id, *known])
+            self._log_thoughts(request, summary.session, [turn.id, *known], live=live is not None)
         return TurnPage(
             turn=turn_shape(
                 turn,
@@ -262,8 +266,16 @@ class InspectorApi:
         outline = await self._session_list.outline(summary, [turn for _, turn in running])
         return summary, outline, [turn for _, turn in running if turn.id not in outline.turns]
 
-    def _log_thoughts(self, request: Request, session: str, turns: list[str]) -> None:
+    def _log_thoughts(
+        self, request: Request, session: str, turns: list[str], *, live: bool = False
+    ) -> None:
+        """Log who reads which thoughts; who reads on while one is being thought is logged once."""
         peer = client_address(request.scope)
+        if live:
+            reading = (peer, turns[0])
+            if reading in self._reading:
+                return
+            self._reading.append(reading)
         self._log.info("thoughts_shown", peer=peer, session=session, turns=sorted(set(turns)))
 
     # -- the feed, continuity --------------------------------------------------------------------

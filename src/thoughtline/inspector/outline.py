@@ -23,6 +23,7 @@ from thoughtline.log.events import (
     Event,
     Quarantined,
     SessionForked,
+    ToolCall,
     TurnEnded,
     TurnStarted,
     UserMessage,
@@ -31,6 +32,10 @@ from thoughtline.log.parts import Origin
 from thoughtline.log.sessions import ALL_THOUGHTS, TurnTree
 from thoughtline.log.turn_counts import ended_counts
 from thoughtline.log.usage import Usage, usage_of
+
+_MESSAGES = ("user_message", "assistant_message")
+_READ = frozenset({*_MESSAGES, "tool_call", "turn_ended", "quarantined", "session_forked"})
+"""Types of the events that an outline is made of, beside the starts of turns."""
 
 
 class TurnOutline(Struct):
@@ -54,6 +59,7 @@ class TurnOutline(Struct):
     ended: float | None = None
     reason: str = ""
     usage: Usage | None = None
+    calls: tuple[str, ...] = ()  # names of the tools that it called
 
 
 class SessionOutline(TurnTree[TurnOutline]):
@@ -87,19 +93,23 @@ class SessionOutline(TurnTree[TurnOutline]):
             turn.last = event.seq
         if event.type == "reasoning":
             self.thoughts += 1
-        elif event.type == "turn_ended" and turn is not None:
-            if isinstance(body := body_of(event), TurnEnded):
-                self._end(turn, event, body)
-        elif event.type in ("user_message", "assistant_message") and not self._asked:
-            if isinstance(body := body_of(event), UserMessage | AssistantMessage):
+        elif event.type in _READ and not (self._asked and event.type in _MESSAGES):
+            self._take(turn, event, body_of(event))
+
+    def _take(self, turn: TurnOutline | None, event: Event, body: Body | None) -> None:
+        """Take in what an event says; without a body it is damaged, or of a newer version."""
+        match body:
+            case UserMessage() | AssistantMessage():
                 self._name(body)
-        elif event.type == "quarantined":
-            if isinstance(body := body_of(event), Quarantined):
-                self.quarantined.setdefault(body.turn, set()).update(
-                    body.thoughts or (ALL_THOUGHTS,)
-                )
-        elif event.type == "session_forked" and isinstance(body := body_of(event), SessionForked):
-            self.origin = body
+            case ToolCall() if turn is not None:
+                turn.calls = (*turn.calls, body.call.name)
+            case TurnEnded() if turn is not None:
+                self._end(turn, event, body)
+            case Quarantined():
+                positions = body.thoughts or (ALL_THOUGHTS,)
+                self.quarantined.setdefault(body.turn, set()).update(positions)
+            case SessionForked():
+                self.origin = body
 
     def _name(self, body: UserMessage | AssistantMessage) -> None:
         words = title_of(body.parts)

@@ -27,6 +27,7 @@ from thoughtline.inspector.feed import LiveFeed
 from thoughtline.inspector.outline import SessionOutline, TurnOutline
 from thoughtline.inspector.sessions import RUNNING, SessionReader, SharedLookups, cooperative
 from thoughtline.inspector.shapes import DecisionCounts, UsageShape
+from thoughtline.inspector.titles import title_of
 from thoughtline.log.decisions import count_words
 from thoughtline.log.events import RequestFailed
 from thoughtline.log.turns import Turn
@@ -64,6 +65,7 @@ class RequestRow(Struct, frozen=True, kw_only=True, rename="camel"):
     session: str | None = None
     turn: str | None = None  # of a failed request: the one that it went on from
     title: str = ""  # of its session
+    calls: tuple[str, ...] = ()  # names of the tools that the model called
     replay: dict[str, int] = {}  # outputs by the words of the replay header
     thinking_off: bool = False
     corrected: bool = False  # it was sent once more
@@ -237,6 +239,7 @@ def _turn_row(
         session=summary.session,
         turn=turn.id,
         title=outline.title,
+        calls=turn.calls,
         replay=_words(turn.counts),
         thinking_off=turn.thinking_off,
         seconds=None if turn.ended is None else max(0.0, turn.ended - turn.started),
@@ -270,6 +273,8 @@ def _running_row(tenant: str, turn: Turn) -> RequestRow:
         tenant=tenant or ANONYMOUS,
         session=turn.session,
         turn=turn.id,
+        title=title_of(turn.input),
+        calls=tuple(call.name for call in turn.calls),
         replay={word.value: n for word, n in counts.items() if n and word.value != "absent"},
         thinking_off=turn.thinking_off,
     )

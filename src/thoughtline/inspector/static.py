@@ -1,4 +1,4 @@
-"""Serves the files of the page at `/inspect`: markup, modules and styles, and no data.
+"""Serves the files of the page at `/inspect`: markup, a script, a style sheet, and no data.
 
 When an admin token is set, anybody who can reach the port may see them, because a browser cannot
 send a token when it opens a page: the page asks for the token, and `/api` demands it. The content
@@ -13,6 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+
+from thoughtline.inspector.bundle import script, style
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -33,6 +35,8 @@ HEADERS = {
     "cache-control": "no-cache",  # ask each time; the ETag makes that cheap
 }
 FOLDER = files("thoughtline.inspector") / "page"
+SCRIPT, STYLE = "page.js", "page.css"
+SHEETS = ("base.css", "views.css", "requests.css")
 
 
 async def redirect(_: Request) -> Response:
@@ -41,18 +45,31 @@ async def redirect(_: Request) -> Response:
 
 
 async def serve(request: Request) -> Response:
-    """Serve one file; it is read from disk when it is asked for."""
+    """Serve one file; it is read from disk, or put together, when it is asked for."""
     name = request.path_params.get("name") or "index.html"
-    found = next((file for file in FOLDER.iterdir() if file.name == name), None)
     kind = TYPES.get(PurePosixPath(name).suffix)
-    if found is None or kind is None:
+    body = contents(name) if kind is not None else None
+    if body is None or kind is None:
         raise HTTPException(404)
-    body = found.read_bytes()
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     headers = {**HEADERS, "etag": tag}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers | {"content-type": kind})
+
+
+def contents(name: str) -> bytes | None:
+    """What is served under a name; None where there is no such file."""
+    if name == SCRIPT:
+        return script("app.js", _read).encode()
+    if name == STYLE:
+        return style(SHEETS, _read).encode()
+    found = next((file for file in FOLDER.iterdir() if file.name == name), None)
+    return found.read_bytes() if found is not None else None
+
+
+def _read(name: str) -> str:
+    return (FOLDER / name).read_text("utf-8")
 
 
 ROUTES = [

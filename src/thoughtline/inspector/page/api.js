@@ -46,6 +46,8 @@ export function errorOf(status, body) {
 // -- pages ---------------------------------------------------------------------------------------
 
 export const sessions = (params, options) => get("../api/sessions", params, options);
+export const requests = (params, options) => get("../api/requests", params, options);
+export const usage = (params, options) => get("../api/usage", params, options);
 export const continuity = (params, options) => get("../api/continuity", params, options);
 export const cacheEntries = (params, options) => get("../api/cache/reasoning", params, options);
 

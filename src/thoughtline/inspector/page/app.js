@@ -1,13 +1,15 @@
 // The page's frame: which view is open, who may look, whether the gateway is there; theme and keyboard.
 import { AccessDenied, setToken, token } from "./api.js";
 import { CacheView } from "./cache.js";
+import { freezeTimers } from "./clock.js";
 import { ContinuityView } from "./continuity.js";
 import { announce, h, icon, iconButton, recall, remember, setChildren, visibleText } from "./dom.js";
 import { feed } from "./feed.js";
 import { currentRoute, link, navigate } from "./router.js";
+import { RequestsView } from "./requests.js";
 import { SessionsView } from "./sessions.js";
 
-const VIEWS = { sessions: ["Sessions", SessionsView], continuity: ["Continuity", ContinuityView], cache: ["Cache", CacheView] };
+const VIEWS = { requests: ["Requests", RequestsView], sessions: ["Sessions", SessionsView], continuity: ["Continuity", ContinuityView], cache: ["Cache", CacheView] };
 const STATES = {
   connecting: "Connecting", live: "Live", waiting: "Reconnecting", paused: "Paused", refused: "No access",
 };
@@ -18,7 +20,7 @@ let view = null;
 
 function showView() {
   const route = currentRoute();
-  const wanted = route.path[0] in VIEWS ? route.path[0] : "sessions";
+  const wanted = route.path[0] in VIEWS ? route.path[0] : "requests";
   if (wanted !== name) {
     view?.end();
     name = wanted;
@@ -60,6 +62,9 @@ function drawTools() {
   const state = h("span.connection", { role: "status" });
   const update = () => {
     state.dataset.state = feed.state;
+    const gone = feed.state === "waiting";
+    document.documentElement.toggleAttribute("data-offline", gone);
+    freezeTimers(gone);
     setChildren(state, h("i", { "aria-hidden": "true" }), h("span", {}, STATES[feed.state]));
   };
   feed.addEventListener("state", ({ detail }) => {
@@ -141,15 +146,15 @@ const KEYS = { // key → method of the view, and its argument
 };
 
 const HELP = [
-  [["j", "↓"], "Next session, or next turn when the conversation has the focus"],
+  [["j", "↓"], "Next request or session, or next turn when the conversation has the focus"],
   [["k", "↑"], "Previous session or turn"],
-  [["Enter"], "Open the session that has the focus"],
+  [["Enter"], "Open what has the focus"],
   [["l"], "Go into the open conversation"],
   [["t"], "Unfold the thoughts of this turn"],
   [["r"], "What this request carried"],
   [["[", "]"], "Previous, next branch"],
   [["/"], "Search"],
-  [["1", "2", "3"], "Sessions, continuity, cache"],
+  [["1", "2", "3", "4"], "Requests, sessions, continuity, cache"],
   [["Esc"], "Close, or back"],
   [["?"], "This list"],
 ];
@@ -162,6 +167,9 @@ function isTyping(target) {
 
 /** `currentView()` is the view that is open; `openTab(n)` opens another. */
 function listenForKeys({ currentView, openTab }) {
+  // A line around what has the focus is for those who use keys: a link that leads to a turn shows none.
+  addEventListener("keydown", () => document.documentElement.setAttribute("data-keys", ""), true);
+  addEventListener("pointerdown", () => document.documentElement.removeAttribute("data-keys"), true);
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {
@@ -171,9 +179,9 @@ function listenForKeys({ currentView, openTab }) {
     }
     if (!shortcutsOn || isTyping(event.target)) return;
     if (event.key === "?") return showHelp();
-    if (/^[123]$/.test(event.key)) return openTab(Number(event.key) - 1);
+    if (/^[1234]$/.test(event.key)) return openTab(Number(event.key) - 1);
     const arrow = event.key.startsWith("Arrow");
-    if (arrow && !event.target.closest?.(".session-list, .conversation") && event.target !== document.body) return;
+    if (arrow && !event.target.closest?.(".session-list, .request-list, .conversation") && event.target !== document.body) return;
     const [method, argument] = KEYS[event.key] ?? [];
     if (!method || !currentView()?.[method]) return;
     event.preventDefault();

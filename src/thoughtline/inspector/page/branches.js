@@ -1,6 +1,8 @@
 // The turns of a session as a tree; a branch is two turns with one parent. Choose and compare branches.
 import { turnArticle } from "./conversation.js";
+import { textDiff } from "./diff.js";
 import { h, icon, visibleText } from "./dom.js";
+import { changedProse } from "./parts.js";
 import { link } from "./router.js";
 import { ago, plural } from "./words.js";
 
@@ -92,6 +94,7 @@ export class TurnTree {
 // -- choosing and comparing -----------------------------------------------------------------------
 
 const MAX_TURNS = 100;
+const MAX_CHARACTERS = 40000; // of two texts that are compared word by word
 const MAX_NAME = 40; // characters of a branch's name
 
 /** A choice of branches; null where there is only one. */
@@ -117,25 +120,45 @@ export function otherBranch(tree, head) {
   return tree.heads().filter((one) => one !== head).at(-1);
 }
 
-/** Two branches side by side, from where they divide. */
+/** Two branches side by side, from the turn after which they divide, with what differs marked. */
 export function branchComparison(tree, session, { left, right, viewState, request }) {
   const split = tree.split(left, right);
   const choose = (side) => (head) => {
     location.hash = link(["sessions", session, "compare"], { left, right, [side]: head });
   };
+  const differences = split.left.map((turn, index) => split.right[index] && differenceOf(turn, split.right[index]));
+  const article = (turn, number, head, difference) => turnArticle(turn, {
+    viewState, request, number, siblings: [], choose: () => {}, difference, permalink: (id) => link(["sessions", session], { head, turn: id }),
+  });
   const column = (side, turns, head) =>
     h("section.column", { "aria-label": side === "left" ? "First branch" : "Second branch" },
       h("header.column-head", {}, branchPicker(tree, head, { label: `The ${side} branch`, choose: choose(side), id: `pick-${side}` })),
-      turns.length ? turns.slice(0, MAX_TURNS).map((turn, index) => turnArticle(turn, {
-        viewState, request, number: split.common.length + index + 1, siblings: [], choose: () => {},
-        permalink: (id) => link(["sessions", session], { head, turn: id }),
-      })) : h("p.fine.pad", {}, "This branch ends where the other one goes on."),
+      turns.length ? turns.slice(0, MAX_TURNS).map((turn, index) => article(turn, split.common.length + index + 1, head, differences[index]?.[side]))
+        : h("p.fine.pad", {}, "This branch ends where the other one goes on."),
       turns.length > MAX_TURNS && h("p.fine.pad", {}, `${plural(turns.length - MAX_TURNS, "more turn")}: `,
         h("a", { href: link(["sessions", session], { head, turn: turns[MAX_TURNS].id }) }, "read on in this branch")));
+  const fork = split.common.at(-1);
   return h("div.comparison", {},
     h("p.common", {}, icon("branch"), split.common.length
-      ? `${plural(split.common.length, "turn")} in common, then they part.`
-      : "They have no turn in common.",
-    split.common.length > 0 && h("a", { href: link(["sessions", session], { head: left, turn: split.common.at(-1).id }) }, "Show where")),
+      ? `${plural(split.common.length, "turn")} in common, then they part. What only one branch has is marked.`
+      : "They have no turn in common."),
+    fork && h("section.fork", { "aria-label": "The last turn in common" }, article(fork, split.common.length, left)),
     h("div.columns", {}, column("left", split.left, left), column("right", split.right, right)));
+}
+
+/** The texts of two turns with what differs marked: by part, for each side. */
+function differenceOf(left, right) {
+  const marks = { left: new Map(), right: new Map() };
+  for (const side of ["input", "output"]) {
+    const texts = (turn) => turn[side].filter((part) => part.type === "text" && part.text);
+    const [mine, others] = [texts(left), texts(right)];
+    mine.forEach((part, index) => {
+      const other = others[index];
+      if (!other || part.text === other.text || part.text.length + other.text.length > MAX_CHARACTERS) return;
+      const pieces = textDiff(part.text, other.text);
+      marks.left.set(part, changedProse(pieces, "left"));
+      marks.right.set(other, changedProse(pieces, "right"));
+    });
+  }
+  return marks;
 }

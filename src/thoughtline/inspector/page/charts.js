@@ -7,35 +7,40 @@ const HEIGHT = 190;
 const EDGE = { left: 44, right: 8, top: 10, bottom: 22 };
 
 /** `series` = [[field, label], …]; `kind` is "bars" (stacked) or "areas" (one behind the other). */
-export function chart({ title, summary, buckets, series, kind }) {
+export function chart({ title, summary, buckets, series, kind, format }) {
   const canvas = h("div.canvas");
   const tip = h("div.tip", { hidden: true });
-  const draw = () => setChildren(canvas, drawing({ title, summary, buckets, series, kind, width: canvas.clientWidth || 600, tip }), tip);
+  const draw = () => setChildren(canvas, drawing({ title, summary, buckets, series, kind, format, width: canvas.clientWidth || 600, tip }), tip);
   const sizes = new ResizeObserver(draw);
   sizes.observe(canvas);
   return h("figure.chart.card", {},
     h("figcaption", {}, h("h2", {}, title), h("ul.legend", { "aria-label": "Colours" },
       series.map(([field, label]) => h(`li.${field}`, {}, h("i", { "aria-hidden": "true" }), label)))),
     canvas,
-    h("details.as-table", {}, h("summary", {}, "As a table"), table({ title, buckets, series })));
+    h("details.as-table", {}, h("summary", {}, "As a table"), table({ title, buckets, series, format })));
 }
 
-function drawing({ title, summary, buckets, series, kind, width, tip }) {
+function drawing({ title, summary, buckets, series, kind, format = null, width, tip }) {
   const inner = width - EDGE.left - EDGE.right;
   const high = HEIGHT - EDGE.top - EDGE.bottom;
-  const top = roundUp(Math.max(1, ...buckets.map((bucket) => height(bucket, series, kind))));
+  const top = roundUp(Math.max(format ? 0.0001 : 1, ...buckets.map((bucket) => height(bucket, series, kind))));
   const y = (value) => EDGE.top + high - (value / top) * high;
   const step = inner / Math.max(1, buckets.length);
   const x = (index) => EDGE.left + index * step;
   const svg = s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": `${title}. ${summary}` });
   for (const share of [0, 0.5, 1]) {
     svg.append(s("line.grid", { x1: EDGE.left, x2: width - EDGE.right, y1: y(top * share), y2: y(top * share) }),
-      s("text.axis", { x: EDGE.left - 8, y: y(top * share) + 4, "text-anchor": "end" }, compact(top * share)));
+      s("text.axis", { x: EDGE.left - 8, y: y(top * share) + 4, "text-anchor": "end" }, axisLabel(format, top * share)));
   }
   svg.append(...(kind === "bars" ? bars({ buckets, series, x, y, step }) : areas({ buckets, series, x, y, step })));
   svg.append(...timeLabels({ buckets, x, step }));
-  svg.append(...hoverColumns({ buckets, series, x, step, tip, width }));
+  svg.append(...hoverColumns({ buckets, series, x, step, tip, width, format }));
   return svg;
+}
+
+function axisLabel(format, value) {
+  const label = (format ?? compact)(value);
+  return label.includes(".") ? label.replace(/\.?0+$/, "") : label;
 }
 
 function height(bucket, series, kind) {
@@ -81,9 +86,9 @@ function timeLabels({ buckets, x, step }) {
     s("text.axis", { x: x(index), y: HEIGHT - 6 }, label(bucket.at))).filter(Boolean);
 }
 
-function hoverColumns({ buckets, series, x, step, tip, width }) {
+function hoverColumns({ buckets, series, x, step, tip, width, format }) {
   const show = (bucket, index) => () => {
-    setChildren(tip, h("strong", {}, dateTime(bucket.at)), series.map(([field, label]) => h(`span.${field}`, {}, h("i"), `${label}: ${count(bucket[field])}`)));
+    setChildren(tip, h("strong", {}, dateTime(bucket.at)), series.map(([field, label]) => h(`span.${field}`, {}, h("i"), `${label}: ${(format ?? count)(bucket[field])}`)));
     tip.hidden = false;
     tip.style.left = `${Math.min(width - 190, Math.max(0, x(index) + step / 2 - 95))}px`;
   };
@@ -93,11 +98,11 @@ function hoverColumns({ buckets, series, x, step, tip, width }) {
   }));
 }
 
-function table({ title, buckets, series }) {
+function table({ title, buckets, series, format }) {
   const rows = buckets.filter((bucket) => series.some(([field]) => bucket[field]));
   return h("div.table-scroll", { tabindex: "0", role: "group", "aria-label": `${title}, as a table` },
     h("table", {}, h("caption.unseen", {}, title),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From"), series.map(([, label]) => h("th.number", { scope: "col" }, label)))),
       h("tbody", {}, rows.map((bucket) => h("tr", {}, h("th", { scope: "row" }, dateTime(bucket.at)),
-        series.map(([field]) => h("td.number", {}, count(bucket[field]))))))));
+        series.map(([field]) => h("td.number", {}, (format ?? count)(bucket[field]))))))));
 }

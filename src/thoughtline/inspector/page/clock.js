@@ -37,17 +37,24 @@ export function secondsSince(startedAt) {
 
 const timers = new Map();
 let interval = 0;
+let frozen = false;
 
-/** Calls `tick` four times a second for as long as the element is in the page. */
+/** Calls `tick` four times a second for as long as the element is in the page; `tick(true)`: nobody knows what time it is. */
 export function tickWhileConnected(element, tick) {
   timers.set(element, tick);
   interval ||= setInterval(tickAll, 250);
-  tick();
+  tick(frozen);
+}
+
+/** Stops the timers while the gateway is gone: nobody knows whether what they count goes on. */
+export function freezeTimers(gone) {
+  frozen = gone;
+  tickAll();
 }
 
 function tickAll() {
   for (const [element, tick] of timers) {
-    if (element.isConnected) tick();
+    if (element.isConnected) tick(frozen);
     else timers.delete(element);
   }
   if (!timers.size) {

@@ -6,11 +6,12 @@ import { feed } from "./feed.js";
 import { withoutDoubleCounts } from "./request.js";
 import { changeQuery } from "./router.js";
 import { emptyState, errorState, loading, tile } from "./widgets.js";
-import { compact, count, percent, times } from "./words.js";
+import { compact, count, money, percent, times } from "./words.js";
 
 const PERIODS = [[1, "1 hour"], [24, "24 hours"], [168, "7 days"], [720, "30 days"]];
 const ACTION_COUNTS = [["exact", "Exact"], ["restored", "Put back"], ["replaced", "Corrected"], ["placeholder", "Placeholder"], ["dropped", "Dropped"], ["tied", "Tied"], ["missed", "Missed"]];
-const TOKENS = [["inputTokens", "Prompt tokens"], ["cachedTokens", "Of these from the provider's cache"]];
+const TOKENS = [["inputTokens", "Prompt tokens"], ["cachedTokens", "Of these from the provider's cache"], ["outputTokens", "Written tokens"], ["reasoningTokens", "Of these thought"]];
+const COST = [["cost", "US dollars"]];
 
 export class ContinuityView {
   #seen = { provider: new Set(), model: new Set() };
@@ -79,7 +80,9 @@ export class ContinuityView {
     Object.keys(answer.byModel).forEach((name) => this.#seen.model.add(name));
     if (!this.element.contains(document.activeElement) || document.activeElement.tagName !== "SELECT") this.#options();
     const sum = (field) => answer.buckets.reduce((total, bucket) => total + (bucket[field] ?? 0), 0);
-    const totals = Object.fromEntries([...ACTION_COUNTS, ...TOKENS].map(([field]) => [field, sum(field)]));
+    const totals = Object.fromEntries([...ACTION_COUNTS, ...TOKENS, ...COST].map(([field]) => [field, sum(field)]));
+    const once = answer.total.new; // each earlier output counts once, however many requests repeat it
+    const requests = totals.restored > once.restored ? ` (in requests ${times(totals.restored)})` : "";
     if (!Object.values(totals).some(Boolean)) {
       setChildren(this.body, emptyState({ iconName: "continuity", title: "Nothing in this time", text: "Choose a longer time, or let a client talk for more than one turn: only then is there something to put back." }));
       return;
@@ -88,13 +91,15 @@ export class ContinuityView {
       !answer.complete && h("p.fine", { role: "status" }, "Earlier turns are still being counted; the figures will grow."),
       h("ul.tiles", { "aria-label": "In all" },
         tile(percent(answer.hitRate), "hit rate: thoughts found when they were needed"),
-        tile(count(totals.restored), "put back", "restored"), tile(count(totals.missed), totals.placeholder ? `missed; a placeholder stood in ${times(totals.placeholder)}` : "missed", "missed"),
-        totals.tied > 0 && tile(count(totals.tied), "tied: several turns fit equally well", "tied"),
-        tile(count(totals.dropped), "dropped", "dropped"), tile(percent(answer.cachedShare), "of the prompt from the provider's cache")),
-      chart({ title: "What became of earlier thoughts", kind: "bars", series: ACTION_COUNTS, buckets: answer.buckets.map(withoutDoubleCounts),
+        tile(count(once.restored), `put back${requests}`, "restored"), tile(count(once.missed), once.placeholder ? `missed; a placeholder stood in ${times(once.placeholder)}` : "missed", "missed"),
+        once.tied > 0 && tile(count(once.tied), "tied: several turns fit equally well", "tied"),
+        tile(count(once.dropped), "dropped", "dropped"), tile(percent(answer.cachedShare), "of the prompt from the provider's cache"),
+        tile(money(answer.total.cost), answer.total.cost === null ? "cost: no price is known" : "cost of the turns whose price is known")),
+      h("div.charts", {}, chart({ title: "What became of earlier thoughts, request by request", kind: "bars", series: ACTION_COUNTS, buckets: answer.buckets.map(withoutDoubleCounts),
         summary: ACTION_COUNTS.map(([field, label]) => `${label} ${count(withoutDoubleCounts(totals)[field])}`).join(", ") }),
-      chart({ title: "Prompt tokens", kind: "areas", series: TOKENS, buckets: withoutEmptyEnd(answer.buckets),
-        summary: `${count(totals.inputTokens)} in all, ${count(totals.cachedTokens)} of them cached` }),
+      chart({ title: "Tokens", kind: "areas", series: TOKENS, buckets: withoutEmptyEnd(answer.buckets),
+        summary: `${count(totals.inputTokens)} in all, ${count(totals.cachedTokens)} of them cached, ${count(totals.outputTokens)} written` }),
+      totals.cost > 0 && chart({ title: "Cost", kind: "bars", series: COST, buckets: answer.buckets, format: money, summary: `${money(totals.cost)} in all` })),
       h("div.pair", {}, shares("By provider", answer.byProvider), shares("By model", answer.byModel)));
   }
 }
@@ -106,11 +111,11 @@ function shares(title, groups) {
   const rows = Object.entries(groups).sort(([, a], [, b]) => weight(b) - weight(a));
   return h("section.card.shares", {}, h("h2", {}, title),
     h("div.table-scroll", { tabindex: "0", role: "group", "aria-label": title },
-      h("table", {}, h("thead", {}, h("tr", {}, [title.replace("By ", ""), "Hit rate", "Put back", "Missed", "Dropped", "Cached"].map((name, index) =>
+      h("table", {}, h("thead", {}, h("tr", {}, [title.replace("By ", ""), "Hit rate", "Put back", "Missed", "Dropped", "Cached", "Out", "Cost"].map((name, index) =>
         h(index ? "th.number" : "th", { scope: "col" }, name)))),
       h("tbody", {}, rows.map(([name, group]) => h("tr", {}, h("th", { scope: "row" }, name || "unknown"),
-        h("td.number", {}, percent(rate(group))), h("td.number", {}, compact(group.restored)), h("td.number", {}, compact((group.missed ?? 0) + (group.tied ?? 0))),
-        h("td.number", {}, compact(group.dropped)), h("td.number", {}, percent(cachedShare(group)))))))));
+        h("td.number", {}, percent(rate(group))), h("td.number", {}, compact(group.new.restored)), h("td.number", {}, compact(group.new.missed + group.new.tied)),
+        h("td.number", {}, compact(group.new.dropped)), h("td.number", {}, percent(cachedShare(group))), h("td.number", {}, compact(group.outputTokens)), h("td.number", {}, money(group.cost))))))));
 }
 
 /** Thoughts that were found, as the gateway counts them: put back, exact or corrected. */

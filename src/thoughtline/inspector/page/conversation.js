@@ -2,8 +2,10 @@
 import { h, icon, iconButton } from "./dom.js";
 import { parts } from "./parts.js";
 import { decisionSummary } from "./request.js";
+import { timelineBar, timelineWords, usageNotes } from "./timeline.js";
 import { VirtualList } from "./virtual-list.js";
-import { compact, count, dateTime, elapsed, endingWords } from "./words.js";
+import { copyButton } from "./widgets.js";
+import { dateTime, elapsed, endingWords } from "./words.js";
 
 export class Conversation {
   constructor({ scroller, viewState, tree, request, choose, permalink }) {
@@ -78,27 +80,27 @@ const OUTCOMES = {
 };
 
 export function turnArticle(turn, context) {
-  const { viewState, number } = context;
+  const { viewState, number, difference } = context;
   const name = `turn-${turn.id}`;
   return h("article.turn", {
     id: name, tabindex: "-1", "aria-labelledby": `${name}-label`, "data-outcome": turn.outcome ?? (turn.running ? "running" : ""),
   },
   h("h2.unseen", { id: `${name}-label` }, `Turn ${number}`),
-  turnInput(turn, viewState),
+  turnInput(turn, viewState, difference),
   h("div.answer", {},
-    parts(turn.output, { turn, side: "output", viewState }),
+    parts(turn.output, { turn, side: "output", viewState, difference }),
     turn.running && waitingNote(turn),
     outcomeNote(turn)),
   turnFooter(turn, context));
 }
 
-function turnInput(turn, viewState) {
+function turnInput(turn, viewState, difference) {
   const answers = (part) => part.type === "result" || part.type === "decision";
   const spoken = turn.input.filter((part) => !answers(part));
   const results = turn.input.filter(answers);
   return [
     results.length > 0 && h("div.results", {}, parts(results, { turn, side: "input", viewState })),
-    spoken.length > 0 && h("div.asked", {}, parts(spoken, { turn, side: "asked", viewState })),
+    spoken.length > 0 && h("div.asked", {}, parts(spoken, { turn, side: "asked", viewState, difference })),
   ];
 }
 
@@ -120,23 +122,19 @@ function outcomeNote(turn) {
 function turnFooter(turn, { request, siblings, choose, permalink }) {
   const { provider = "", model = "" } = turn.target ?? {};
   const total = turn.output.filter((part) => part.type === "thought").length > 1 && turn.thinking?.seconds;
+  const said = turn.output.filter((part) => part.type === "text" && part.text).map((part) => part.text).join("\n\n");
   return h("footer.turn-foot", {},
+    timelineBar(turn),
     siblings.length > 1 && branchSwitcher(turn, siblings, choose),
     h("button.request-button", { type: "button", "data-focus": "request", onclick: () => request(turn.id) },
       decisionSummary(turn.replay) ?? "Nothing to put back", icon("chevron", 12)),
     h("span.facts", {},
       total && h("span", {}, `${turn.thinking.label} in all`),
       h("span", { title: [provider, model].filter(Boolean).join(", ") }, model || provider),
-      usageNote(turn.usage),
-      turn.ended && h("span", { title: dateTime(turn.started) }, elapsed(turn.started, turn.ended)),
+      usageNotes(turn),
+      turn.ended && h("span", { title: `${dateTime(turn.started)}. ${timelineWords(turn)}` }, elapsed(turn.started, turn.ended)),
+      said && copyButton(() => said, "Copy the answer", { "data-focus": "copy-answer" }),
       h("a.turn-link", { href: permalink(turn.id), title: turn.id, "aria-label": `Link to turn ${turn.id}` }, icon("link", 14))));
-}
-
-function usageNote(used) {
-  if (!used?.input) return null;
-  const cached = used.cached && used.input ? `, ${Math.round((used.cached / used.input) * 100)} % cached` : "";
-  return h("span", { title: `${count(used.input)} tokens in, ${count(used.cached)} of them from the provider's cache, ${count(used.cacheWrite)} written to it; ${count(used.output)} out, ${count(used.reasoning)} of them thought` },
-    `${compact(used.input)} in${cached}`);
 }
 
 function branchSwitcher(turn, siblings, choose) {

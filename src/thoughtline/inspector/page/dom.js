@@ -87,6 +87,20 @@ export function announce(text) {
   announceTimer = setTimeout(() => (region.textContent = ""), 4000);
 }
 
+/** Puts a text into the clipboard; also where the browser has no clipboard for pages without TLS. */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = h("textarea.unseen", { value: text });
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  announce("Copied");
+}
+
 // -- storage --------------------------------------------------------------------------------------
 
 // A browser may refuse any storage; then a choice lasts until the page is left.
@@ -117,6 +131,10 @@ const ICON_PATHS = { // strokes on a grid of 16
   sessions: ["M2.5 4h11", "M2.5 8h11", "M2.5 12h7"],
   continuity: ["M2 13.5h12", "M3.5 11V8", "M6.5 11V4.5", "M9.5 11V7", "M12.5 11V3"],
   cache: ["M3 4.2c0-1 2.2-1.7 5-1.7s5 .7 5 1.7-2.2 1.7-5 1.7-5-.7-5-1.7z", "M3 4.2v7.6c0 1 2.2 1.7 5 1.7s5-.7 5-1.7V4.2", "M3 8c0 1 2.2 1.7 5 1.7S13 9 13 8"],
+  requests: ["M2.5 5.5h9", "M8.5 2.5l3 3-3 3", "M13.5 10.5h-9", "M7.5 7.5l-3 3 3 3"],
+  download: ["M8 2.5v7.5", "M4.8 7 8 10.2 11.2 7", "M3 13.2h10"],
+  overview: ["M2.5 3.5h7", "M2.5 8h11", "M2.5 12.5h5"],
+  done: "M3.5 8.5 6.5 11.5 12.5 4.5",
   chevron: "M6 4l4 4-4 4",
   back: "M10 3.5 5.5 8 10 12.5",
   close: ["M4 4l8 8", "M12 4l-8 8"],

@@ -5,6 +5,7 @@ import { learnServerTime } from "./clock.js";
 
 const MIN_WAIT = 500;
 const MAX_WAIT = 15000;
+const MAX_SILENCE = 40000; // the gateway says something each 15 seconds
 
 class Feed extends EventTarget {
   #last = "";
@@ -63,11 +64,22 @@ class Feed extends EventTarget {
     this.#setState("live");
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ; ) {
-      const { done, value } = await reader.read();
+      const { done, value } = await this.#unlessSilent(reader.read());
       if (done) throw new Error("the feed ended");
       const blocks = (rest + value).split(/\r?\n\r?\n/);
       rest = blocks.pop();
       for (const block of blocks) this.#dispatch(block);
+    }
+  }
+
+  /** What was read; a connection that says nothing for too long is dead, whatever the network says. */
+  async #unlessSilent(reading) {
+    let timer = 0;
+    const silence = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("the feed is silent")), MAX_SILENCE)));
+    try {
+      return await Promise.race([reading, silence]);
+    } finally {
+      clearTimeout(timer);
     }
   }
 

@@ -1,6 +1,8 @@
 // What a turn is made of: text, thoughts, tool calls and their results.
 import { secondsSince, tickWhileConnected, timerWords } from "./clock.js";
 import { h, icon, setChildren, visibleText } from "./dom.js";
+import { marked } from "./highlight.js";
+import { copyButton } from "./widgets.js";
 import { bytes, carrierWords, count, times, verdictWords } from "./words.js";
 
 export function parts(list, context) {
@@ -9,7 +11,7 @@ export function parts(list, context) {
 
 function partElement(part, context) {
   switch (part.type) {
-    case "text": return part.text ? prose(part.text) : null;
+    case "text": return context.difference?.get(part) ?? (part.text ? prose(part.text) : null);
     case "thought": return thoughtElement(part, context);
     case "call": return call(part, context);
     case "result": return result(part, context);
@@ -23,7 +25,7 @@ function call(part, context) {
   const brief = oneLine(part.arguments);
   return foldable("call", context, [icon("tool"), h("code.tool-name", {}, part.name), h("span.tool-brief", {}, brief)],
     () => [h("pre.code", { tabindex: "0", role: "group", "aria-label": "Arguments" }, h("code", {}, prettyJson(part.arguments))),
-      part.id && h("p.fine", {}, `call ${part.id}`)]);
+      h("p.fine.with-copy", {}, part.id && `call ${part.id}`, copyButton(() => part.arguments, "Copy the arguments"))]);
 }
 
 function result(part, context) {
@@ -32,7 +34,7 @@ function result(part, context) {
     [icon("returned"), h("code.tool-name", {}, part.name || "result"), h("span.tool-brief", {}, oneLine(content)),
       part.error && h("span.tally.missed", {}, "error")],
     () => [h("pre.code", { tabindex: "0", role: "group", "aria-label": "Result" }, h("code", {}, prettyJson(content))),
-      h("p.fine", {}, `${count(content.length)} characters · answers call ${part.call}`)]);
+      h("p.fine.with-copy", {}, `${count(content.length)} characters · answers call ${part.call}`, copyButton(() => content, "Copy the result"))]);
 }
 
 function decision(part) {
@@ -73,7 +75,7 @@ function thoughtElement(part, { turn, place, viewState }) {
   }, icon(part.sealed ? "lock" : "thought"), label, h("span.thought-meta", {}, thoughtBadge(part)), icon("chevron", 14));
   const box = h("div.thought", { "data-state": part.duration.state, "data-thought": part.key }, button, body);
   if (part.duration.state === "open" && part.duration.startedAt) {
-    tickWhileConnected(label, () => (label.textContent = timerWords(secondsSince(part.duration.startedAt))));
+    tickWhileConnected(label, (gone) => (label.textContent = gone ? "Was thinking when the gateway was last seen" : timerWords(secondsSince(part.duration.startedAt))));
   } else {
     label.textContent = part.key === null ? "Signature" : part.duration.state === "open" ? "Thinking" : part.duration.label;
   }
@@ -98,10 +100,11 @@ function toggle(viewState, id, button, body, part, turn, place) {
 
 function fillBody(body, part, turn, place, viewState) {
   const fetched = () => viewState.texts.get(`${turn.id}/${place}`);
-  const show = (text) => setChildren(body, text && prose(text), h("p.fine.thought-facts", {}, thoughtFacts(part, text)));
+  const show = (text) => setChildren(body, text && prose(text),
+    h("p.fine.thought-facts", {}, thoughtFacts(part, text), text && copyButton(() => text, "Copy this thought")));
   const text = part.text ?? fetched();
   if (text !== undefined || part.forgotten) return show(text);
-  if (part.duration.state === "open") return setChildren(body, h("p.fine", {}, "It can be read when it is complete."));
+  if (part.duration.state === "open") return viewState.follow(turn.id, place, setChildren(body, h("div.prose.live", {}, h("p"))));
   setChildren(body, h("p.fine", { role: "status" }, "Fetching…"));
   return viewState.fetch(turn.id).then(
     () => show(fetched()),
@@ -135,7 +138,7 @@ export function prose(text) {
   const shown = text.length > MAX_CHARACTERS ? text.slice(0, MAX_CHARACTERS) : text;
   for (const match of shown.matchAll(FENCE)) {
     paragraphs(container, shown.slice(from, match.index));
-    container.append(h("pre.code", { tabindex: "0", role: "group", "aria-label": "Code" }, h("code", {}, match[2])));
+    container.append(h("pre.code", { tabindex: "0", role: "group", "aria-label": "Code" }, h("code", {}, marked(match[2]))));
     from = match.index + match[0].length;
   }
   paragraphs(container, shown.slice(from));
@@ -150,8 +153,8 @@ function paragraphs(container, text) {
   if (!text.trim()) return;
   const block = h("p");
   text.trim().split(/(`[^`\n]+`)/).forEach((piece, index) => {
-    if (index % 2) block.append(h("code", {}, piece.slice(1, -1)));
-    else block.append(visibleText(piece));
+    if (index % 2) block.append(h("code", {}, marked(piece.slice(1, -1))));
+    else block.append(...marked(piece));
   });
   container.append(block);
 }
@@ -159,6 +162,13 @@ function paragraphs(container, text) {
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 const MAX_JSON = 200000;
 const MAX_INDENT = 40; // deeper lines are not indented further
+
+/** One of two texts, with what the other one does not have in `del` or `ins`. */
+export function changedProse(pieces, side) {
+  const tag = side === "left" ? "del" : "ins";
+  return h("div.prose.difference-text", {}, h("p", {}, pieces.filter(([kind]) => kind === "same" || kind === side)
+    .map(([kind, text]) => (kind === "same" ? text : h(tag, {}, text)))));
+}
 
 /** JSON indented for reading, with every token as it was written; other text unchanged. */
 export function prettyJson(value) {

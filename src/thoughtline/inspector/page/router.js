@@ -4,7 +4,7 @@
 export function currentRoute() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const segments = path.split("/").filter(Boolean).map(decodeSegment);
-  return { path: segments.length ? segments : ["sessions"], query: Object.fromEntries(new URLSearchParams(query)) };
+  return { path: segments.length ? segments : ["requests"], query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 function decodeSegment(segment) {

@@ -2,27 +2,38 @@
 import * as api from "./api.js";
 import { TurnTree, branchComparison, branchPicker, otherBranch } from "./branches.js";
 import { Conversation } from "./conversation.js";
-import { announce, h, icon, iconButton, setChildren, throttled, visibleText } from "./dom.js";
+import { announce, h, icon, iconButton, recall, remember, setChildren, throttled, visibleText } from "./dom.js";
+import { exportDialog } from "./export.js";
 import { feed } from "./feed.js";
+import { setHighlight } from "./highlight.js";
 import { RequestPanel } from "./request.js";
 import { changeQuery, link, navigate } from "./router.js";
-import { confirmed, errorState, loading, statusBadge } from "./widgets.js";
-import { ago, count, dateTime, plural, shortId } from "./words.js";
+import { severalTenants } from "./tenants.js";
+import { overview } from "./timeline.js";
+import { confirmed, copyButton, errorState, loading, statusBadge } from "./widgets.js";
+import { ago, compact, count, dateTime, moneyOf, plural, shortId } from "./words.js";
 
 const NARROW = matchMedia("(max-width: 860px)"); // here the request panel covers the conversation
 
 const RETRY_DELAY = 2000; // milliseconds after a request that failed
 const MAX_OLDER = 8; // older turns that are fetched one by one at a time
+const FOLLOW_DELAY = 600; // milliseconds between two looks at a thought that is being thought
+const OVERVIEW_KEY = "thoughtline.overview";
+const ROOMY = matchMedia("(min-width: 1500px)"); // here the overview stands beside the conversation
 
 export class SessionPane {
   constructor(id, { handleError }) {
     Object.assign(this, { id, handleError, tree: new TurnTree(), dirty: new Set(), closed: new Set(), facts: null, ended: false });
-    this.heading = new Heading({ id, remove: () => this.#delete() });
+    this.heading = new Heading({ id, remove: () => this.#delete(), save: () => exportDialog(id, this.facts), toggle: () => this.#toggleOverview() });
+    this.rail = h("aside.rail", { "aria-labelledby": "overview-title", tabindex: "0", hidden: !ROOMY.matches || recall("localStorage", OVERVIEW_KEY) === "off" });
+    this.followed = new Map(); // place of a thought that is being thought → the element that shows it
     this.scroller = h("div.session-scroll", { tabindex: "0", role: "group", "aria-label": "Session" });
     this.request = new RequestPanel({ session: id, close: () => this.#closeRequest(), jump: (turn) => changeQuery({ turn }) });
     this.main = h("div.session-main", {}, this.heading.element, this.scroller);
-    this.element = h("section.session", { "aria-label": "Session" }, this.main, this.request.element);
-    this.viewState = { open: new Set(), texts: new Map(), fetch: (turn) => this.#texts(turn) };
+    this.element = h("section.session", { "aria-label": "Session" }, this.main, this.rail, this.request.element);
+    this.viewState = {
+      open: new Set(), texts: new Map(), partial: new Map(), fetch: (turn) => this.#texts(turn), follow: (turn, place, body) => this.#follow(turn, place, body),
+    };
     this.scheduleRefresh = throttled(120, () => this.#refresh());
     this.onfeed = ({ detail }) => {
       if (detail.session !== id || detail.kind === "text") return;
@@ -39,6 +50,8 @@ export class SessionPane {
   end() {
     this.ended = true;
     this.scheduleRefresh.cancel();
+    clearTimeout(this.following);
+    setHighlight("");
     feed.removeEventListener("event", this.onfeed);
     feed.removeEventListener("live", this.onfeed);
     NARROW.removeEventListener("change", this.onsize);
@@ -173,7 +186,51 @@ export class SessionPane {
     });
   }
 
+  /** Shows a thought while it is being thought, for as long as its element is in the page. */
+  #follow(turn, place, body) {
+    const id = `${turn}/${place}`;
+    this.followed.set(id, body);
+    body.querySelector("p").textContent = this.viewState.partial.get(id) ?? "";
+    this.following ??= setTimeout(() => this.#look(), 0);
+  }
+
+  async #look() {
+    const shown = () => [...this.followed].filter(([, body]) => body.isConnected && !body.hidden && body.querySelector(".live"));
+    this.followed = new Map(shown());
+    for (const turn of new Set([...this.followed.keys()].map((id) => id.split("/")[0]))) {
+      const answer = await api.turn(this.id, turn, { thoughts: 1 }).catch(() => null);
+      if (this.ended) return;
+      answer?.turn.output.forEach((part, place) => {
+        const id = `${turn}/${place}`;
+        const body = part.type === "thought" && this.followed.get(id);
+        if (!body || !part.text) return;
+        const atEnd = this.conversation?.virtualList.atEnd;
+        this.viewState.partial.set(id, part.text);
+        const paragraph = body.querySelector(".live p");
+        if (paragraph && paragraph.textContent !== visibleText(part.text)) paragraph.textContent = visibleText(part.text);
+        if (atEnd) this.conversation.toEnd();
+      });
+    }
+    this.following = shown().length && !this.ended ? setTimeout(() => this.#look(), FOLLOW_DELAY) : undefined;
+  }
+
   // -- showing -----------------------------------------------------------------------------------
+
+  #toggleOverview() {
+    this.rail.hidden = !this.rail.hidden;
+    if (ROOMY.matches) remember("localStorage", OVERVIEW_KEY, this.rail.hidden ? "off" : "on");
+    this.#drawOverview();
+    announce(this.rail.hidden ? "Overview hidden" : "Overview shown");
+  }
+
+  /** Draws what the session took, beside the conversation where there is room. */
+  #drawOverview() {
+    this.element.toggleAttribute("data-overview", !this.rail.hidden);
+    if (this.rail.hidden || !this.facts) return;
+    const top = this.rail.scrollTop;
+    setChildren(this.rail, iconButton("close", "Hide the overview", () => this.#toggleOverview()), overview({ facts: this.facts, path: this.tree.path(this.#head()), jump: (turn) => changeQuery({ turn }) }));
+    this.rail.scrollTop = top;
+  }
 
   #head() {
     const head = this.route.query.head;
@@ -188,7 +245,9 @@ export class SessionPane {
     const before = this.route;
     this.route = route;
     if (!this.facts) return;
+    setHighlight(route.query.q ?? "");
     this.heading.show({ facts: this.facts, tree: this.tree, head: this.#head(), route, live: Boolean(changed) });
+    this.#drawOverview();
     const { turn, request } = route.query;
     const opened = request !== (this.request.turn ?? undefined);
     this.element.toggleAttribute("data-request", Boolean(request));
@@ -278,10 +337,11 @@ export class SessionPane {
     if (turn) changeQuery({ request: turn.id });
   }
 
-  /** Closes the request panel; false when it is not open. */
+  /** Closes what lies over the conversation; false when nothing does. */
   escape() {
-    if (!this.request.turn) return false;
-    this.#closeRequest();
+    if (this.request.turn) this.#closeRequest();
+    else if (!this.rail.hidden && !ROOMY.matches) this.#toggleOverview();
+    else return false;
     return true;
   }
 }
@@ -294,8 +354,8 @@ function nullIfMissing(error) {
 // -- the heading ----------------------------------------------------------------------------------
 
 class Heading {
-  constructor({ id, remove }) {
-    Object.assign(this, { id, remove });
+  constructor({ id, remove, save, toggle }) {
+    Object.assign(this, { id, remove, save, toggle });
     this.element = h("header.session-head");
   }
 
@@ -316,17 +376,18 @@ class Heading {
   }
 
   #back({ path, query }) {
-    const { q, provider, model, tenant, status: state } = query;
-    const to = path[2] ? link(["sessions", this.id]) : link(["sessions"], { q, provider, model, tenant, status: state });
+    const { q, provider, model, tenant, has, status: state } = query;
+    const to = path[2] ? link(["sessions", this.id]) : link(["sessions"], { q, provider, model, tenant, has, status: state });
     return h(path[2] ? "a.icon-button.back.always" : "a.icon-button.back", {
       href: to, "aria-label": path[2] ? "Back to the conversation" : "Back to the list", title: "Back", "data-focus": "back",
     }, icon("back"));
   }
 
   #title(facts, route) {
-    const copy = () => navigator.clipboard?.writeText(this.id).then(() => announce("Copied"));
     return h("div.session-title", {}, this.#back(route), h("h1", { title: facts.title }, facts.title || "Untitled"), statusBadge(facts.status),
-      iconButton("copy", "Copy the session's id", copy, { "data-focus": "copy" }),
+      iconButton("overview", "Show or hide the overview", this.toggle, { "data-focus": "overview" }),
+      iconButton("download", "Export this session", this.save, { "data-focus": "export" }),
+      copyButton(() => this.id, "Copy the session's id", { "data-focus": "copy" }),
       iconButton("bin", "Delete this session", this.remove, { "data-focus": "delete" }));
   }
 
@@ -336,8 +397,10 @@ class Heading {
       h("span", { title: facts.models.join(", ") }, facts.models.join(", ") || "no model"),
       h("span", { title: facts.providers.join(", ") }, facts.providers.join(", ")),
       h("span", {}, plural(facts.turns, "turn")), h("span", {}, plural(facts.thoughts, "thought")),
+      facts.spending.input > 0 && h("span", { title: `${count(facts.spending.input)} tokens in, ${count(facts.spending.output)} out` }, `${compact(facts.spending.input)} in, ${compact(facts.spending.output)} out`),
+      facts.spending.cost !== null && h("span", { title: "By the table of public prices, or your own" }, moneyOf(facts.spending)),
       h("span", { title: dateTime(facts.created) }, `began ${began === "now" ? "just now" : `${began} ago`}`),
-      facts.tenant && h("span", { title: `Tenant ${facts.tenant}` }, `tenant ${shortId(facts.tenant)}`),
+      facts.tenant && severalTenants() && h("span", { title: `Tenant ${facts.tenant}` }, `tenant ${shortId(facts.tenant)}`),
       h("code", { title: this.id }, shortId(this.id)));
   }
 

@@ -5,6 +5,7 @@ import { h, icon, setChildren, throttled } from "./dom.js";
 import { feed } from "./feed.js";
 import { changeQuery, link, navigate } from "./router.js";
 import { SessionPane } from "./session.js";
+import { learnTenants } from "./tenants.js";
 import { VirtualList } from "./virtual-list.js";
 import { emptyState, errorState, loading, noSessions, statusDot } from "./widgets.js";
 import { STATUSES, ago, count, dateTime, plural, shortId, statusWords } from "./words.js";
@@ -84,10 +85,10 @@ export class SessionsView {
 
   escape() {
     if (this.#pane?.escape()) return;
-    const { q, provider, model, tenant, status } = this.route.query;
+    const { q, provider, model, tenant, has, status } = this.route.query;
     if (this.route.path[2]) navigate(["sessions", this.route.path[1]]);
     else if (this.#focusInside()) {
-      if (getComputedStyle(this.list.element).display === "none") navigate(["sessions"], { q, provider, model, tenant, status });
+      if (getComputedStyle(this.list.element).display === "none") navigate(["sessions"], { q, provider, model, tenant, has, status });
       else this.list.focus();
     }
   }
@@ -215,16 +216,17 @@ class SessionList {
   // -- rows --------------------------------------------------------------------------------------
 
   #row(row) {
-    const { q, provider, model, tenant, status } = this.route.query;
+    const { q, provider, model, tenant, has, status } = this.route.query;
     const current = row.id === this.#selected;
     return h("li", {},
       h("a.session-row", {
-        href: link(["sessions", row.id], { q, provider, model, tenant, status }), "data-focus": "row", "aria-current": current ? "true" : null,
+        href: link(["sessions", row.id], { q, provider, model, tenant, has, status, turn: row.snippet?.turn }), "data-focus": "row", "aria-current": current ? "true" : null,
       },
       h("span.row-top", {}, statusDot(row.status), h("span.row-title", {}, row.title || "Untitled"),
         h("time.row-time", { "data-at": row.touched, title: dateTime(row.touched) }, ago(row.touched))),
       h("span.row-facts", {},
-        h("span.row-model", {}, `${row.models.join(", ") || shortId(row.id)} · ${plural(row.turns, "turn")}`), tallies(row))));
+        h("span.row-model", {}, `${row.models.join(", ") || shortId(row.id)} · ${plural(row.turns, "turn")}`), tallies(row)),
+      row.snippet && h("span.row-snippet", {}, row.snippet.before, h("mark", {}, row.snippet.match), row.snippet.after)));
   }
 
   #select(id) {
@@ -257,7 +259,7 @@ class SessionList {
 }
 
 function tallies(row) {
-  return [["restored", "put back", "returned"], ["missed", "missed", "missed"], ["tied", "tied", "missed"], ["dropped", "dropped", "dropped"]]
+  return [["restored", "put back", "returned"], ["missed", "missed", "missed"], ["tied", "tied", "missed"], ["dropped", "dropped", "dropped"], ["thinkingOff", "with thinking off", "missed"]]
     .filter(([name]) => row[name])
     .map(([name, label, iconName]) => h(`span.mini.${name}`, { title: `${row[name]} ${label}` },
       icon(iconName, 12), count(row[name]), h("span.unseen", {}, ` ${label}`)));
@@ -265,11 +267,13 @@ function tallies(row) {
 
 // -- search and filters ---------------------------------------------------------------------------
 
-const CHOICES = [["status", "Any status"], ["provider", "Any provider"], ["model", "Any model"], ["tenant", "Any tenant"]];
+const CHOICES = [["status", "Any status"], ["has", "Anything in it"], ["provider", "Any provider"], ["model", "Any model"], ["tenant", "Any tenant"]];
+const HAS = { failed: "a failed turn", missed: "missed thoughts", tied: "tied thoughts", dropped: "dropped thoughts", thinking_off: "thinking off" };
+const LABELS = { status: statusWords, has: (one) => HAS[one] ?? one };
 const FILTER_NAMES = ["q", ...CHOICES.map(([name]) => name)];
 
 class Filters {
-  #seen = { status: new Set(Object.keys(STATUSES)), provider: new Set(), model: new Set(), tenant: new Set() };
+  #seen = { status: new Set(Object.keys(STATUSES)), has: new Set(Object.keys(HAS)), provider: new Set(), model: new Set(), tenant: new Set() };
   #selects = {};
 
   constructor() {
@@ -311,9 +315,10 @@ class Filters {
         this.#seen[name].add(value);
         chosen += 1;
       }
-      const options = [...this.#seen[name]].filter(Boolean).sort().map((one) => h("option", { value: one }, name === "status" ? statusWords(one) : one));
+      const options = [...this.#seen[name]].filter(Boolean).sort().map((one) => h("option", { value: one }, LABELS[name]?.(one) ?? one));
       setChildren(this.#selects[name], h("option", { value: "" }, any), options);
       this.#selects[name].value = value;
+      if (name === "tenant") this.#selects[name].parentNode.hidden = !value && this.#seen.tenant.size < 2;
     }
     this.badge.hidden = !chosen;
     this.badge.textContent = chosen;
@@ -322,6 +327,7 @@ class Filters {
 
   /** Takes the values that can be chosen from sessions that were seen. */
   learn(sessions) {
+    learnTenants(sessions);
     for (const session of sessions) {
       session.providers.forEach((one) => this.#seen.provider.add(one));
       session.models.forEach((one) => this.#seen.model.add(one));

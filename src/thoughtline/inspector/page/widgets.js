@@ -1,9 +1,9 @@
 // Small things that all views share: status badges, empty, loading and error states, a dialog.
 import { NotFound, Unreachable } from "./api.js";
-import { h, icon } from "./dom.js";
-import { STATUSES, statusWords } from "./words.js";
+import { copyText, h, icon, setChildren } from "./dom.js";
+import { OUTCOMES, statusWords } from "./words.js";
 
-const statusClass = (name) => (name in STATUSES ? name : "other");
+const statusClass = (name) => (name in OUTCOMES ? name : "other");
 
 export function statusBadge(name) {
   return h(`span.status.${statusClass(name)}`, {}, h("i", { "aria-hidden": "true" }), statusWords(name));
@@ -11,6 +11,16 @@ export function statusBadge(name) {
 
 export function statusDot(name) {
   return h(`span.status-dot.${statusClass(name)}`, { title: statusWords(name) }, h("span.unseen", {}, statusWords(name)));
+}
+
+/** A button that copies what `text()` gives, and says so for a moment. */
+export function copyButton(text, label, props = {}) {
+  const button = h("button.icon-button.copy", { type: "button", "aria-label": label, title: label, ...props, onclick: async () => {
+    await copyText(text());
+    setChildren(button, icon("done"));
+    setTimeout(() => setChildren(button, icon("copy")), 1500);
+  } }, icon("copy"));
+  return button;
 }
 
 /** A number and what it counts; `kind` gives its colour. */
@@ -32,8 +42,8 @@ export function noSessions() {
   const base = new URL("..", location.href).href.replace(/\/$/, "");
   return h("div.state.first", {},
     h("div.state-icon", {}, icon("plug", 22)),
-    h("h2", {}, "No sessions yet"),
-    h("p", {}, "Point a client at this gateway and keep its key. Each conversation appears here while it happens."),
+    h("h2", {}, "No requests yet"),
+    h("p", {}, "Point a client at this gateway and keep its key. Each request appears here while it happens."),
     h("pre.snippet", { tabindex: "0", role: "group", "aria-label": "Environment for clients" },
       h("code", {}, `export OPENAI_BASE_URL=${base}/v1\nexport ANTHROPIC_BASE_URL=${base}`)),
     h("p.fine", {}, "Nothing at hand? This asks a simulated model, without a key or a network:"),

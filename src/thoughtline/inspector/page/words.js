@@ -9,7 +9,16 @@ const HOUR = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit",
 
 export const count = (number) => COUNT.format(number ?? 0);
 export const compact = (number) => COMPACT.format(number ?? 0);
-export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 1000) / 10} %`);
+
+/** `99.9 %`; all and nothing are said only where it is all or nothing. */
+export function percent(share) {
+  if (share === null || share === undefined) return "–";
+  const rounded = Math.round(share * 1000) / 10;
+  if (rounded === 100 && share < 1) return "99.9 %";
+  if (rounded === 0 && share > 0) return "0.1 %";
+  return `${rounded} %`;
+}
+
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 export const times = (number) => (number === 1 ? "once" : number === 2 ? "twice" : `${count(number)} times`);
 
@@ -34,13 +43,29 @@ export const dateTime = (at) => DATE_TIME.format(at * 1000);
 export const hour = (at) => HOUR.format(at * 1000);
 export const day = (at) => DAY.format(at * 1000);
 
-/** How long an exchange took. */
+/** How long something took: whole seconds, rounded up as the seconds of thoughts are, so that both fit together. */
 export function elapsed(started, ended) {
-  const seconds = Math.max(0, ended - started);
-  if (seconds < 0.995) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
-  const rounded = Math.round(seconds);
+  const rounded = Math.max(1, Math.ceil(ended - started - 0.0005));
   return rounded < 60 ? `${rounded} s` : `${Math.floor(rounded / 60)}m ${rounded % 60}s`;
+}
+
+/** A length in full: `24 ms`, `1.3 s`. */
+export function exactly(seconds) {
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
+  return seconds < 9.95 ? `${seconds.toFixed(1)} s` : elapsed(0, seconds);
+}
+
+/** `$0.0042`, `$1.20`; a cost that is not known is a dash. */
+export function money(cost) {
+  if (cost === null || cost === undefined) return "–";
+  if (cost === 0) return "$0";
+  if (cost < 0.00005) return "< $0.0001";
+  return cost < 0.1 ? `$${cost.toFixed(4)}` : `$${cost.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+/** What several turns cost: `$1.20`, `$1.20 +` where some have no price, a dash where none has. */
+export function moneyOf({ cost, unpriced }) {
+  return cost !== null && unpriced ? `${money(cost)} +` : money(cost);
 }
 
 /** The beginning and the end of an id, enough to tell it from others. */
@@ -55,7 +80,15 @@ export const STATUSES = {
   running: "running", completed: "completed", failed: "failed", capped: "cut off", aborted: "stopped",
 };
 
-export const statusWords = (name) => STATUSES[name] ?? (name || "new");
+/** What became of a request. */
+export const OUTCOMES = { ...STATUSES, refused: "refused", passed: "passed through" };
+
+/** The APIs by the names that their makers give them. */
+const DIALECTS = { chat: "Chat Completions", responses: "Responses", messages: "Messages", gemini: "Gemini" };
+
+export const dialectWords = (dialect) => DIALECTS[dialect] ?? dialect;
+
+export const statusWords = (name) => OUTCOMES[name] ?? (name || "new");
 
 const CARRIERS = {
   item: "a reasoning item", block: "a thinking block", part: "a thought part", chunk: "a thinking chunk",
