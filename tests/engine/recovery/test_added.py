@@ -96,6 +96,53 @@ async def test_a_refused_key_is_taken_out_and_never_sent_again(words):
     assert len(recovered(gateway)) == 1
 
 
+VAGUE = {
+    "bad request": '{"error":{"message":"Bad Request","type":"invalid_request_error"}}',
+    "validation": '{"detail":"Validation error"}',
+    "parsing": '{"error":"Failed to deserialize the JSON body into the target type"}',
+    "a page": "<html><head><title>400 Bad Request</title></head></html>",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("words", VAGUE.values(), ids=VAGUE)
+async def test_a_host_that_does_not_say_why_is_asked_once_without(words, status):
+    gateway, client = host(words, status=status)
+    await client.run(5)
+    assert gateway.wire.refused == 1
+    assert len(recovered(gateway)) == 1
+
+
+async def test_a_host_that_has_taken_thoughts_refuses_for_another_reason():
+    gateway, client = host(VAGUE["bad request"], key="nothing")
+    await client.run(3)
+    wire = gateway.wire
+    wire.send = lambda request: _Refusal(wire, request, Answer(400, VAGUE["bad request"].encode()))
+    assert (await client.say(*client.next())).status == 400
+    assert len(wire.sent) == 4
+
+
+async def test_a_request_that_is_wrong_by_itself_is_refused_in_the_hosts_own_words():
+    gateway, client = host(VAGUE["bad request"])
+    await client.run(1)
+    wire = gateway.wire
+    wire.send = lambda request: _Refusal(wire, request, Answer(400, VAGUE["bad request"].encode()))
+    answer = await client.say(*client.next())
+    assert (answer.status, answer.body.decode()) == (400, VAGUE["bad request"])
+    assert len(wire.sent) == 3
+    assert not await gateway.facts("endpoint_learned")
+
+
+async def test_a_known_provider_that_does_not_say_why_is_not_asked_again():
+    wire = RefusingWire(simulator("deepseek"), VAGUE["bad request"])
+    gateway = InProcessGateway(wire, "deepseek")
+    client = TurnClient(gateway, "chat", wire.sim.models()[0], keep=False)
+    await client.run(1)
+    assert (await client.say(*client.next())).status == 400
+    assert len(wire.sent) == 2
+
+
 async def test_it_is_remembered_after_a_restart():
     store = MemoryStore()
     _, client = host(WORDS["openai"], store=store)
@@ -133,6 +180,8 @@ async def test_a_null_of_the_client_is_its_own_too():
     "words",
     [
         '{"error":{"message":"The model does not exist"}}',
+        '{"error":{"message":"The model does not exist","type":"invalid_request_error"}}',
+        '{"error":{"message":"Invalid request: the prompt exceeds the context window."}}',
         '{"error":{"message":"reasoning_content of messages[1] is longer than 10 characters"}}',
         '{"error":{"message":"Unknown parameter: \'messages[1].reasoning_contents\'"}}',
         '{"error":{"message":"Unknown parameter: \'messages[1].cache\'"}}',

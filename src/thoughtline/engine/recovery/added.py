@@ -2,7 +2,8 @@
 
 Nobody knows what an unknown host does not know, nor how it says so. It is known what was added to
 the client's own request, so a refusal that names that, and nothing that the client itself sent, is
-ours to mend: a client that works without us works with us.
+ours to mend: a client that works without us works with us. One that names nothing at all is taken
+for such a refusal once: at a host that nothing is known of, for the first thought it was given.
 """
 
 import re
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from thoughtline.dialects import splice
 from thoughtline.dialects.thoughts import KEYS
+from thoughtline.dialects.upstream_errors import ErrorKind, error_kind, error_text
 from thoughtline.engine.decision import RequestDecision
 from thoughtline.engine.recovery.case import Case, Correction
 from thoughtline.errors import Unreadable
@@ -26,6 +28,14 @@ _REFUSED = re.compile(
     r"|extra (?:inputs|fields|keys)|extra_|additional propert|cannot find field"
     r"|invalid (?:key|field|property|parameter|argument|type)|does not match any of the expected"
 )
+_VAGUE = re.compile(
+    r"bad[ _]?request|(?:invalid|malformed|illegal|unprocessable|wrong)[ _](?:request|json|payload"
+    r"|body|entity|input|format|schema|messages?|conversation|syntax)"
+    r"|validation[ _](?:error|failed)|schema (?:validation|mismatch)"
+    r"|does not (?:match|conform to) the schema"
+    r"|(?:failed|unable|error|could not|cannot) (?:to )?(?:pars|deserializ|decod|validat)"
+)
+"""Words that say that a request is wrong, and not what is wrong with it."""
 _HISTORY = r"(?:messages|input|contents)\b[^{}]{0,160}?"
 FORBIDDEN = Quirk(need=Need.FORBIDDEN, reads=(), copies=False, lost="")
 
@@ -40,6 +50,22 @@ def names_added_key(decision: RequestDecision, status: int, refusal: bytes) -> b
     return bool(_carriers(decision, text) or _fields(decision, text))
 
 
+def is_vague(decision: RequestDecision, status: int, refusal: bytes) -> bool:
+    """Whether a host that nothing is known of refuses, without a reason, the first thought it got.
+
+    If it takes thoughts, it was given more of them later on, and if the request is wrong without
+    the thought, too, the second answer says the same.
+    """
+    plan = decision.replay_plan
+    if status not in STATUSES or decision.target.origin.provider != "generic":
+        return False
+    if not decision.altered or len([r for r in plan.revisions if r.thoughts]) != 1:
+        return False
+    words = error_text(refusal).lower()
+    kind = error_kind(status, refusal.decode("utf-8", "replace"))
+    return not words or (_VAGUE.search(words) is not None and kind is ErrorKind.INVALID)
+
+
 def take_out(case: Case) -> Iterator[Correction]:
     """Without the key it names, for good: a parameter, or the thoughts that stand under it."""
     decision, policy = case.decision, case.policy
@@ -51,6 +77,8 @@ def take_out(case: Case) -> Iterator[Correction]:
         rest = tuple(carrier for carrier in policy.reads if carrier not in refused)
         if policy.copies and rest:  # the same thought stands under another key, too
             yield case.with_quirk(Quirk(reads=rest))
+        yield case.with_quirk(FORBIDDEN)
+    elif not fields:  # it names nothing
         yield case.with_quirk(FORBIDDEN)
 
 

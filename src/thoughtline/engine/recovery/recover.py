@@ -15,7 +15,7 @@ from msgspec import Struct
 from thoughtline.clock import Clock
 from thoughtline.engine.decision import RequestDecision
 from thoughtline.engine.quirks import Quirks
-from thoughtline.engine.recovery.added import names_added_key
+from thoughtline.engine.recovery.added import is_vague, names_added_key
 from thoughtline.engine.recovery.case import Case, Correction, named
 from thoughtline.engine.recovery.strategies import STRATEGIES
 from thoughtline.engine.server_state import completed
@@ -71,8 +71,10 @@ class Recovery:
         thinking off. `after` is the attempt that was refused now, if it is not the first refusal.
         """
         strategy = diagnose(status, refusal)
-        if strategy is None and names_added_key(decision, status, refusal[:MAX_REFUSAL_BYTES]):
-            strategy = Strategy.TAKE_OUT
+        if strategy is None:
+            words = refusal[:MAX_REFUSAL_BYTES]
+            if names_added_key(decision, status, words) or is_vague(decision, status, words):
+                strategy = Strategy.TAKE_OUT
         if strategy is None:
             return None, None
         if after is not None and (after.last or after.strategy is not strategy):
