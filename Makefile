@@ -16,7 +16,7 @@ say = @printf '\033[1m==>\033[0m %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format docs pictures clients bench clean
+.PHONY: help setup run test lint format docs pictures clients cluster bench clean
 
 help: ## list the targets
 	@echo "Thoughtline: make <target>"
@@ -62,7 +62,7 @@ run: $(PACKAGE) ## set up, play the demo, then run the gateway until Ctrl-C
 	$(say) "thoughtline serve"
 	@exec $(BIN)/thoughtline serve
 
-test: lint $(CLIENTS) $(BROWSER) ## set up, then every check and every test
+test: lint $(CLIENTS) $(BROWSER) $(VENV)/.servers ## set up, then every check and every test
 	$(say) "pytest"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
@@ -116,6 +116,20 @@ $(VENV)/.browser: $(STAMP)
 	  echo "Install it (Debian: sudo apt-get install chromium fonts-dejavu-core) and run this again."; \
 	fi 2>/dev/null
 
+# For the tests of several machines. Where they cannot be had, those tests are skipped and say so.
+# The packages' own services are not started (RUNLEVEL).
+$(VENV)/.servers: $(STAMP)
+	@PATH=$$PATH:/usr/sbin; missing=; for program in nginx pgbouncer; do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
+	if test -z "$$missing"; then touch $@; \
+	elif command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+	  printf '\033[1m==>\033[0m %s\n' "installing$$missing"; export RUNLEVEL=1; \
+	  { apt-get install -y -qq --no-install-recommends $$missing || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }; } >/dev/null 2>&1 \
+	    && touch $@ || echo "$$missing could not be installed, so some tests of several machines are left out."; \
+	else \
+	  echo "Without$$missing some tests of several machines are left out."; \
+	  echo "Install them (Debian: sudo apt-get install$$missing) and run this again."; \
+	fi
+
 # These cannot live beside the others: each wants older versions of some of them.
 $(ALONE): .venv-%/.installed: $(STAMP)
 	$(say) "installing $* into $(@D) (another minute)"
@@ -136,6 +150,10 @@ $(ALONE): .venv-%/.installed: $(STAMP)
 	else \
 	  echo "There is no npm here, so the clients in $* are left out."; \
 	fi
+
+cluster: $(STAMP) $(VENV)/.servers ## PostgreSQL, two gateways and nginx on this machine, until Ctrl-C
+	$(say) "two gateways behind nginx, over one PostgreSQL"
+	@PYTHONPATH=tests exec $(BIN)/python deploy/cluster.py
 
 bench: $(STAMP) ## set up, then measure
 	$(say) "benchmarks"

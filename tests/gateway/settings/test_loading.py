@@ -179,3 +179,8 @@ policy = "deepseek"
 models = ["deepseek-*"]
 supports_websockets = false
 """
+
+
+def test_where_the_secret_is_said_stays_said(place):
+    place.project('[store]\nurl = "postgresql://db/log"\nsecret = "env:SHARED"\n')
+    assert place.load(SHARED="ab" * 32).store.secret == "env:SHARED"

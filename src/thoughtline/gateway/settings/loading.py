@@ -31,6 +31,8 @@ from thoughtline.providers.overrides import parse_overrides
 
 _REFERENCE = "env:"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SOURCES: tuple[Path, ...] = (("store", "secret"),)
+"""Keys that say where something is: it is read when it is needed."""
 DEFAULT = "default"
 POLICIES = "policies.toml"
 """Where `thoughtline verify --write` writes if it is not told, in the user's config folder."""
@@ -138,7 +140,7 @@ def _convert_one(key: Key, path: Path, value: Value, env: Mapping[str, str]) -> 
         hidden = True  # people put the key itself there
         if isinstance(raw, str):
             raw = raw.strip().removeprefix(_REFERENCE)
-    elif isinstance(raw, str) and raw.strip().startswith(_REFERENCE):
+    elif path not in _SOURCES and isinstance(raw, str) and raw.strip().startswith(_REFERENCE):
         variable = raw.strip().removeprefix(_REFERENCE).strip()
         raw = _look_up(path, variable, source, env)
         if raw or source != DEFAULT:

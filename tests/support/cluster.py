@@ -1,0 +1,198 @@
+"""Several gateways behind nginx, round robin, on this machine: real processes over one store.
+
+nginx runs with `deploy/nginx.conf`, except for addresses. For tests, and for `make cluster` (`deploy/cluster.py`).
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx2
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Node:
+    """`thoughtline serve` in a folder and on a port of its own, which a restart keeps."""
+
+    def __init__(self, folder, settings, *, port=None, environment=None):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "thoughtline.toml").write_text(settings, "utf-8")
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.environment = environment or {}
+        self.process = None
+
+    def start(self):
+        """Start it, without waiting; `wait` says when it serves."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.endswith("_API_KEY") and not name.startswith("THOUGHTLINE")
+        }
+        with (self.folder / "node.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "thoughtline", "serve", "--port", str(self.port)],
+                cwd=self.folder,
+                env=kept | self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        return self
+
+    def log(self):
+        """What it has printed."""
+        return (self.folder / "node.log").read_text("utf-8", "replace")
+
+    def wait(self):
+        """Wait until it serves."""
+        until = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(httpx2.TransportError):
+                if httpx2.get(self.url + "/health").status_code == 200:
+                    return self
+            assert self.process.poll() is None, self.log()
+            assert time.monotonic() < until, self.log()
+            time.sleep(0.05)
+
+    def stop(self, how=signal.SIGTERM):
+        """Tell it to end, and wait until it has; `SIGKILL` for a crash."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(90)
+            self.process = None
+
+    def kill(self):
+        self.stop(signal.SIGKILL)
+
+    def restart(self):
+        """Stop it as an operator would, and start it again."""
+        self.stop()
+        self.start().wait()
+
+
+class LoadBalancer:
+    """nginx in front of nodes."""
+
+    def __init__(self, folder, ports, *, port=None):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process = None
+        places = " ".join(
+            f"{name}_temp_path {self.folder}/{name};"
+            for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        (self.folder / "nginx.conf").write_text(
+            f"daemon off; pid {self.folder}/pid; error_log {self.folder}/error.log warn;\n"
+            "worker_processes 1; events { worker_connections 2048; }\n"
+            f"http {{ access_log off; {places}\n{self.site(ports)}\n}}\n"
+        )
+
+    def site(self, ports):
+        """`deploy/nginx.conf` with this machine's addresses."""
+        text = (DEPLOY / "nginx.conf").read_text("utf-8")
+        text = text.replace("listen 8080;", f"listen 127.0.0.1:{self.port};")
+        servers = re.findall(r" *server gateway-\d+:7337(.*;)\n", text)
+        ours = "".join(f"    server 127.0.0.1:{port}{servers[0]}\n" for port in ports)
+        return re.sub(r"( *server gateway-\d+:7337.*\n)+", ours, text)
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [NGINX, "-p", str(self.folder), "-c", str(self.folder / "nginx.conf")],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        return self
+
+    def wait(self):
+        until = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return self
+            assert self.process.poll() is None, (self.folder / "error.log").read_text()
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+    def stop(self):
+        if self.process is not None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(60)
+            self.process = None
+
+
+class Cluster:
+    """Nodes with the same settings, and nginx before them.
+
+    `url` is the load balancer's. Everything runs between `start` and `stop`, or in a `with`.
+    """
+
+    def __init__(self, folder, settings, *, nodes=2, port=None, environment=None):
+        self.folder = Path(folder)
+        self.nodes = [
+            Node(self.folder / f"node-{number}", settings, environment=environment)
+            for number in range(1, nodes + 1)
+        ]
+        ports = [node.port for node in self.nodes]
+        self.balancer = LoadBalancer(self.folder / "nginx", ports, port=port)
+        self.url = self.balancer.url
+        self._turn = itertools.cycle(self.nodes)
+
+    def another(self):
+        """The next node in turn, to ask it without the load balancer."""
+        return next(self._turn)
+
+    def start(self):
+        for node in self.nodes:
+            node.start()
+        for node in self.nodes:
+            node.wait()
+        self.balancer.start().wait()
+        return self
+
+    def stop(self):
+        self.balancer.stop()
+        for node in self.nodes:
+            if node.process is not None:
+                node.process.send_signal(signal.SIGTERM)
+        for node in self.nodes:
+            node.stop()
+
+    def rolling_restart(self):
+        """Restart one node after the other, while the others serve."""
+        for node in self.nodes:
+            node.restart()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *error):
+        self.stop()
+
+
+def settings_for(store, upstreams, *, more=""):
+    """The settings of a node: its store's URL, and simulated upstreams as (name, URL, policy)."""
+    sections = [
+        f'[upstreams.{name}]\nbase_url = "{url}"\npolicy = "{policy}"'
+        for name, url, policy in upstreams
+    ]
+    return "\n".join([*sections, "[store]", f"url = {json.dumps(store)}", more, ""])
