@@ -7,9 +7,18 @@ import pytest
 from support.built_gateway import BuiltGateway, converse
 from support.gateway import Answer, InProcessGateway, ScriptedWire
 from support.telemetry import chatty
+from thoughtline.clock import SystemClock
 from thoughtline.errors import WireError
 from thoughtline.gateway import failed_requests as failures
-from thoughtline.gateway.failed_requests import failed_requests, refusal_words
+from thoughtline.gateway.failed_requests import (
+    MAX_UNWRITTEN,
+    FailedLog,
+    FailedRequests,
+    erase_failed_requests,
+    failed_requests,
+    refusal_words,
+)
+from thoughtline.log.events import RequestFailed
 from thoughtline.stores import open_store
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.memory import MemoryStore
@@ -153,3 +162,31 @@ async def test_while_the_store_is_down_only_turns_wait_for_it():
     answer = await gateway.post(PATH, ASKED)
     assert answer.header("x-thoughtline-request") is None
     assert (store.backlog, await kept(gateway)) == (0, [])
+
+
+async def test_the_log_is_read_again_only_when_there_is_something_else():
+    store = MemoryStore()
+    failed, log = FailedRequests(store, SystemClock()), FailedLog(store)
+    assert await log.newest_first() == []
+    failed.record(failed.new_id(), RequestFailed(status=404))
+    await failed.settled()
+    first = await log.newest_first()
+    assert [body.status for _, body in first] == [404]
+    assert await log.newest_first() is first
+    failed.record(failed.new_id(), RequestFailed(status=500))
+    await failed.settled()
+    assert [body.status for _, body in await log.newest_first()] == [500, 404]
+    await erase_failed_requests(store)
+    assert await log.newest_first() == []
+
+
+async def test_what_is_not_written_is_remembered_and_bounded():
+    failed = FailedRequests(MemoryStore(), SystemClock(), keeps_words=False)
+    for n in range(MAX_UNWRITTEN + 5):
+        failed.record("", RequestFailed(status=401, reason="?key=secret", path=f"/{n}" + "x" * 900))
+    assert len(failed.unwritten) == MAX_UNWRITTEN
+    last = failed.unwritten[-1].request
+    assert last.reason == ""  # a provider's words may quote what was said
+    assert len(last.path) == 500
+    failed.record("", RequestFailed(status=401, code="x", reason="http://a/?key=secret"))
+    assert failed.unwritten[-1].request.reason == "http://a/?key=***"

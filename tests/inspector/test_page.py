@@ -465,7 +465,7 @@ def test_what_a_client_altered_and_why_it_was_found(tab, stage):
     panel = page.locator("aside.panel")
     panel.get_by_text("Corrected", exact=True).wait_for()
     assert "a thought that is not in this log" in panel.locator(".line.removed").text_content()
-    assert "the turn after it is certain" in panel.text_content()
+    assert "by the turn that came after it" in panel.text_content()
     settled(page, "the answer was as long as the request allows")
     page = tab.open("#/continuity")
     page.locator("table").get_by_text("deepseek", exact=True).wait_for()

@@ -131,6 +131,23 @@ async def failed_requests(store: Store) -> list[tuple[Event, RequestFailed]]:
     return sorted(found, key=lambda one: one[0].at, reverse=True)
 
 
+class FailedLog:
+    """Reads failed requests again only when there are others: a page asks once a second."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._state: list[tuple[float, int]] = []
+        self._found: list[tuple[Event, RequestFailed]] = []
+
+    async def newest_first(self) -> list[tuple[Event, RequestFailed]]:
+        """All failed requests that are kept."""
+        pages = [await self._store.search(SessionQuery(session=name), limit=1) for name in SESSIONS]
+        state = [(one.created, one.events) for page in pages for one in page.sessions]
+        if state != self._state:
+            self._found, self._state = await failed_requests(self._store), state
+        return self._found
+
+
 async def erase_failed_requests(store: Store) -> None:
     """Delete them all."""
     for session in SESSIONS:

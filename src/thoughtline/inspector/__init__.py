@@ -8,6 +8,7 @@ costs nothing. Only for the administrator (see `gateway.pages`).
 from pathlib import Path
 
 from thoughtline.gateway.build import Components, ExtraPages
+from thoughtline.gateway.failed_requests import FailedLog
 from thoughtline.gateway.pages.page import pages_of
 from thoughtline.inspector.api import InspectorApi
 from thoughtline.inspector.failed import FailedApi
@@ -26,12 +27,13 @@ def inspector(components: Components, *, socket_folder: Path | None = None) -> E
     """
     running = RunningTurns(components.proxy.engine.recordings, socket_folder)
     api = InspectorApi(components, running)
+    failed = FailedLog(components.store)
     return ExtraPages(
         pages=[
             *pages_of(api),
-            *pages_of(RequestsApi(components, api.reader, api.live_feed)),
+            *pages_of(RequestsApi(components, api.reader, api.live_feed, failed)),
             *pages_of(FailedApi(components.store, components.clock)),
-            *pages_of(UsageApi(components, api.live_feed)),
+            *pages_of(UsageApi(components, api.live_feed, failed)),
         ],
         files=ROUTES,
         background=running.tasks,

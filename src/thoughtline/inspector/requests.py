@@ -6,6 +6,7 @@ the memory of the process, and those that run are known to their recordings.
 """
 
 import heapq
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 
 from thoughtline.gateway.build import Components
-from thoughtline.gateway.failed_requests import FailedRequests, failed_requests
+from thoughtline.gateway.failed_requests import FailedLog, UnwrittenRequest
 from thoughtline.gateway.pages.page import ANONYMOUS, integer, page, string
 from thoughtline.inspector.advice import advice
 from thoughtline.inspector.cursors import (
@@ -119,12 +120,14 @@ class RequestList:
         self,
         reader: SessionReader,
         feed: LiveFeed,
-        failed: FailedRequests,
+        failed: FailedLog,
+        unwritten: Iterable[UnwrittenRequest],
         prices: PriceTable,
     ) -> None:
         self._reader = reader
         self._feed = feed
         self._failed = failed
+        self._unwritten = unwritten
         self._prices = prices
 
     async def page(
@@ -135,9 +138,9 @@ class RequestList:
         running = await self._feed.turns(which.session)
         for tenant, turn in running:
             found.add(_running_row(tenant, turn))
-        for event, body in await failed_requests(self._reader.store):
+        for event, body in await self._failed.newest_first():
             found.add(_failed_row(event.id, event.at, body))
-        for id, at, body in self._failed.unwritten:
+        for id, at, body in self._unwritten:
             found.add(_failed_row(id, at, body))
         complete = await self._add_turns(found, which, {turn.id for _, turn in running})
         rows = found.rows()
@@ -313,9 +316,12 @@ def _failed_row(id: str, at: float, body: RequestFailed) -> RequestRow:
 class RequestsApi:
     """The route of all requests."""
 
-    def __init__(self, components: Components, reader: SessionReader, feed: LiveFeed) -> None:
+    def __init__(
+        self, components: Components, reader: SessionReader, feed: LiveFeed, failed: FailedLog
+    ) -> None:
         self._clock = components.clock
-        self._list = RequestList(reader, feed, components.proxy.failed, components.prices)
+        unwritten = components.proxy.failed.unwritten
+        self._list = RequestList(reader, feed, failed, unwritten, components.prices)
         self._lookups = SharedLookups[tuple[list[RequestRow], Position | None, bool]](
             feed, components.clock
         )

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from thoughtline.clock import Clock
 from thoughtline.gateway.build import Components
-from thoughtline.gateway.failed_requests import failed_requests
+from thoughtline.gateway.failed_requests import FailedLog
 from thoughtline.gateway.pages.page import integer, page
 from thoughtline.inspector.feed import LiveFeed
 from thoughtline.inspector.shapes import DecisionCounts
@@ -43,11 +43,12 @@ class UsageTotals(Struct, frozen=True, kw_only=True, rename="camel"):
 class UsageApi:
     """The route of what was used."""
 
-    def __init__(self, components: Components, feed: LiveFeed) -> None:
+    def __init__(self, components: Components, feed: LiveFeed, failed: FailedLog) -> None:
         self._store = components.store
         self._clock: Clock = components.clock
         self._prices = components.prices
-        self._failed = components.proxy.failed
+        self._failed = failed
+        self._unwritten = components.proxy.failed.unwritten
         self._feed = feed
 
     @page(
@@ -74,8 +75,8 @@ class UsageApi:
         total = Counter[str]()
         for counted in counts.values():
             total.update(counted)
-        refused = [event.at for event, _ in await failed_requests(self._store)]
-        refused += [at for _, at, body in self._failed.unwritten if body.status >= 400]
+        refused = [event.at for event, _ in await self._failed.newest_first()]
+        refused += [at for _, at, body in self._unwritten if body.status >= 400]
         broken = sum(total[f"{outcome}_turns"] for outcome in FAILED if outcome == "failed")
         return UsageTotals(
             since=since,
