@@ -17,7 +17,7 @@ def object_of(required=(), **properties):
 
 TEXT = {"type": "string"}
 READ = Tool("read_file", object_of(["path"], path=TEXT))
-SHELL = Tool("Bash", object_of(["command"], command=TEXT, description=TEXT, timeout=TEXT))
+SHELL = Tool("Bash", object_of(["command"], command=TEXT, justification=TEXT, timeout=TEXT))
 WEATHER = Tool("get_weather", object_of(["city"], city=TEXT, unit={"enum": ["C", "F"]}))
 
 
@@ -113,12 +113,12 @@ def test_no_body_is_too_strange(body):
         (
             "read my notes.md",
             [SHELL],
-            [("Bash", {"command": "cat notes.md", "description": "read notes.md"})],
+            [("Bash", {"command": "cat notes.md"})],
         ),
         (
             "Which files are here?",
             [SHELL],
-            [("Bash", {"command": "ls", "description": "see which files there are"})],
+            [("Bash", {"command": "ls"})],
         ),
         ("How is the weather in Oslo?", [READ, WEATHER], [("get_weather", {"city": "Oslo"})]),
         ("Tell me a joke", [READ, SHELL, WEATHER], []),

@@ -53,7 +53,8 @@ def unknown_upstream(
         there = {name.removeprefix(f"{SIMULATED}/"): name for name in directory.simulated_models}
         near = nearest_name(model.removeprefix(f"{SIMULATED}/"), there)
         hint = f"did you mean {there[near]!r}?" if near else f"known: {', '.join(there.values())}"
-        message = f"no simulated model is called {model!r}; {hint}"
+        called = f"is called {model!r}" if model else "is named here"
+        message = f"no simulated model {called}; {hint}"
         return GatewayError(404, message, "model_not_found")
     if route.upstream:
         hint = did_you_mean(route.upstream, known, f"known: {names}")

@@ -143,7 +143,8 @@ def _call(tool: Tool, **known: str) -> Use:
     values: dict[str, Any] = {}
     for name, wanted in properties.items():
         meant = _meaning(name)
-        if meant in known and (name in required or meant not in _given(values)):
+        told = meant in known and meant != "purpose" and meant not in _given(values)
+        if told or (meant in known and name in required):
             values[name] = _fit(known[meant], wanted)
         elif name in required:
             values[name] = _fit(None, wanted, asked=known.get("asked", ""))
