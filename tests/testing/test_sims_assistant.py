@@ -16,6 +16,7 @@ def object_of(required=(), **properties):
 
 
 TEXT = {"type": "string"}
+LIST = {"type": "array", "items": {"type": "object", "properties": {"path": TEXT, "from": TEXT}}}
 READ = Tool("read_file", object_of(["path"], path=TEXT))
 SHELL = Tool("Bash", object_of(["command"], command=TEXT, justification=TEXT, timeout=TEXT))
 WEATHER = Tool("get_weather", object_of(["city"], city=TEXT, unit={"enum": ["C", "F"]}))
@@ -121,6 +122,16 @@ def test_no_body_is_too_strange(body):
             [("Bash", {"command": "ls"})],
         ),
         ("How is the weather in Oslo?", [READ, WEATHER], [("get_weather", {"city": "Oslo"})]),
+        (
+            "open a.md",
+            [Tool("read_files", object_of(["files"], files=LIST))],
+            [("read_files", {"files": [{"path": "a.md"}]})],
+        ),
+        (
+            "open a.md",
+            [Tool("Read", object_of(["filepath"], filepath=TEXT))],
+            [("Read", {"filepath": "a.md"})],
+        ),
         ("Tell me a joke", [READ, SHELL, WEATHER], []),
         ("delete all files with rm -rf", [READ], []),
         (
@@ -144,6 +155,21 @@ def test_a_tool_that_wants_absolute_paths_gets_one():
 
 
 # -- what it says --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "Chunk ID: 1\nWall time: 0.2 seconds\nOutput:\nhello\n",
+        "<path>/a.txt</path>\n<content>\n1: hello\n</content>",
+        "     1\thello\n",
+        '{"content": "hello\\n", "lines_read": 1}',
+    ],
+)
+def test_it_sees_through_what_tools_put_around_a_result(wrapped):
+    body = {"messages": [*HISTORIES["chat"]["messages"][:2]]}
+    body["messages"].append({"role": "tool", "tool_call_id": "c1", "content": wrapped})
+    assert played(body, READ)[-1] == Say("`read_file` says: hello")
 
 
 def test_it_thinks_calls_and_answers_from_what_came_back():

@@ -225,7 +225,9 @@ def _failed(one: Answered) -> bool:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with something on them, without the numbers that tools put before them."""
+    """The lines with something on them, without what tools put before and around them."""
+    text = re.split(r"(?m)^Output:\n", text)[-1]
+    text = re.sub(r"(?m)^\s*<([a-z_]+)>[^<\n]*</\1>\s*$|^\s*</?[a-z_]+>\s*$", "", text)
     lines = (re.sub(r"^\s*\d+(?:→|\t|:\s)", "", line).rstrip() for line in text.splitlines())
     return [line for line in lines if line.strip()]
 

@@ -26,7 +26,7 @@ _STATE = re.compile(r"(?i)\b(git|changed|changes|diff|commit)\b")
 _TIME = re.compile(r"(?i)\b(time|date|today)\b")
 _SMALL = {"get", "set", "the", "a", "an", "of", "to", "for", "and", "is", "in", "my", "do", "what"}
 
-_READERS = re.compile(r"(?i)^(read|view|cat|open|show)(_?(text_?)?files?)?$|^read_many_files$")
+_READERS = re.compile(r"(?i)^(read|view|cat|open|show)(_?(many_?|text_?)?files?)?$")
 _LISTERS = re.compile(r"(?i)^(ls|list|list_?(dir|directory|files?|folder)|glob)$")
 _SEARCHERS = re.compile(r"(?i)^(grep|search|search_?(text|files?|file_content)|rg|ripgrep)\w*$")
 _SHELLS = re.compile(
@@ -116,7 +116,7 @@ def _first(names: re.Pattern[str], tools: Sequence[Tool]) -> Tool | None:
 # -- arguments -----------------------------------------------------------------------------------
 
 _MEANING: Mapping[str, str] = {
-    "path": r"path|file|filename|dir|directory|folder|uri|target",
+    "path": r"(?:file)?paths?|files?|filename|dir|directory|folder|uri|target",
     "pattern": r"pattern|query|regex|glob|search|q|keyword",
     "command": r"command|cmd|script",
     "purpose": r"description|explanation|justification|reason|purpose|title",
@@ -189,9 +189,18 @@ def _fit(text: str | None, schema: Any, *, asked: str = "") -> Any:
 
 def _listed(text: str | None, schema: Mapping[str, Any], asked: str) -> list[Any]:
     """A list: a command in words for a shell that takes it so, else one value."""
+    items = schema.get("items")
+    if text is not None and isinstance(items, dict) and isinstance(items.get("properties"), dict):
+        return [
+            {name: _fit(text, one) for name, one in items["properties"].items() if _names(name)}
+        ]
     if text is None:
-        return [_fit(None, schema.get("items"), asked=asked)] if schema.get("minItems") else []
+        return [_fit(None, items, asked=asked)] if schema.get("minItems") else []
     return ["bash", "-lc", text] if " " in text or text in ("ls", "date") else [text]
+
+
+def _names(name: str) -> bool:
+    return _meaning(name) in ("path", "command", "pattern")
 
 
 def _words(asked: str) -> str:

@@ -14,7 +14,7 @@ from thoughtline.testing.sims.values import decode
 
 _ASIDE = re.compile(r"<([a-z]+[-_][a-z_-]+)>.*?</\1>\s*", re.DOTALL)
 """What coding tools put into a user's message: `<system-reminder>`, `<environment_context>`, …"""
-_FOLDER = re.compile(rb"(?:[Ww]orking directory:?\s+|<cwd>)`?(/[^\s\"<`\\]*)")
+_FOLDER = re.compile(rb"(?:[Ww]orking (?:in the )?directory:?\s+|<cwd>)`?(/[^\s\"<`\\]*)")
 """Where a coding tool says that it works."""
 
 
@@ -112,9 +112,9 @@ def _item(item: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def text_in(value: Any) -> str:
-    """The text in a content of any shape."""
+    """The text in a content of any shape, also where a tool has put JSON into it."""
     if isinstance(value, str):
-        return value
+        return _told_as_json(value) or value
     if isinstance(value, list):
         return "\n".join(text for part in value if (text := text_in(part)))
     if isinstance(value, dict):
@@ -122,6 +122,15 @@ def text_in(value: Any) -> str:
             if name in value:
                 return text_in(value[name])
     return ""
+
+
+def _told_as_json(text: str) -> str:
+    if text[:1] not in "[{" or len(text) > 1 << 20:
+        return ""
+    try:
+        return text_in(decode(text.encode()))
+    except ValueError:
+        return ""
 
 
 def _schema(request: dict[str, Any]) -> Any:
