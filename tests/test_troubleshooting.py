@@ -133,3 +133,11 @@ def test_every_header_that_is_read_is_in_the_reference():
     for value in ("off", "strict"):
         assert f"`x-thoughtline-replay: {value}`" in page
     assert "howto/troubleshooting.md" in (DOCS.parent / "README.md").read_text("utf-8")
+
+
+def test_the_texts_in_the_readme_are_those_of_the_page():
+    readme = (DOCS.parent / "README.md").read_text("utf-8")
+    texts = re.findall(r"^\| (.+?) \| \[.*troubleshooting\.md#", readme, re.MULTILINE)
+    assert len(texts) > 5
+    shown = re.sub(r"\bN\b|\d+", "N", " ".join(PAGE.split()))
+    assert [text for text in texts if re.sub(r"\bN\b|\d+", "N", text) not in shown] == []
