@@ -912,6 +912,7 @@ class CountingTurns(StoreContract):
                 (999_600.0, "deepseek", "v4"): {
                     "turns": 1,
                     "restored": 2,
+                    "new_restored": 2,
                     "input_tokens": 9,
                     "cached_tokens": 4,
                 }

@@ -138,18 +138,15 @@ class StoreSettings(Section, frozen=True, kw_only=True):
 
     url: Annotated[
         Line,
-        "Where sessions live: sqlite:/// or, for many machines, postgresql://; "
-        "empty: SQLite in the user's data directory.",
+        "Where sessions live: sqlite:///… or postgresql://…; empty: SQLite in the data directory.",
     ] = ""
     secret: Annotated[
         Line,
-        "Where the secret is that names tenants: env:NAME, file:PATH or exec:COMMAND. Machines "
-        "that share a store need the same one; empty: a file beside the SQLite store.",
+        "Where the shared store's secret is: env:NAME, file:PATH or exec:COMMAND; SQLite has its own.",
     ] = ""
     migrate: Annotated[
         bool,
-        "Bring the tables of a shared store up to date at the start, instead of by "
-        "`thoughtline store migrate`.",
+        "Bring a shared store's tables up to date at the start, not by `thoughtline store migrate`.",
     ] = False
     find_wait: Annotated[
         Timeout, "Most time a request waits for the store to say which thoughts belong to it."
