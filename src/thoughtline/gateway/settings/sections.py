@@ -142,11 +142,11 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     ] = ""
     secret: Annotated[
         Line,
-        "Where the shared store's secret is: env:NAME, file:PATH or exec:COMMAND; SQLite has its own.",
+        "Where the shared store's secret is: env:NAME, file:PATH or exec:COMMAND; SQLite has one.",
     ] = ""
     migrate: Annotated[
         bool,
-        "Bring a shared store's tables up to date at the start, not by `thoughtline store migrate`.",
+        "Bring a shared store's tables up to date at start, not by `thoughtline store migrate`.",
     ] = False
     find_wait: Annotated[
         Timeout, "Most time a request waits for the store to say which thoughts belong to it."
