@@ -53,6 +53,7 @@ class _Slot:
 
     def __init__(self) -> None:
         self.connection: asyncpg.Connection | None = None
+        self.began = 0.0  # since when it runs a statement; 0: it runs none
 
 
 class Connections:
@@ -68,6 +69,7 @@ class Connections:
         self._free = [_Slot() for _ in range(READERS)]
         self._waiting: deque[asyncio.Future[_Slot]] = deque()
         self._slots = [self._writer, *self._free]
+        self._watchdog: asyncio.TimerHandle | None = None
         self.closed = False
 
     async def read(self, statement: str, *args: Any) -> list[asyncpg.Record]:
@@ -115,21 +117,38 @@ class Connections:
                 if self.closed:  # meanwhile
                     self._drop(slot)
                     raise Unavailable("this store is closed; open it again")
-            async with asyncio.timeout(self._timeout):
-                found: list[asyncpg.Record]
-                if self._address.prepared:
+            slot.began = time.monotonic()
+            if self._watchdog is None:
+                self._watch()
+            found: list[asyncpg.Record]
+            if self._address.prepared:
+                found = await connection.fetch(statement, *args)
+            else:  # in a transaction: or the next step may meet another server
+                async with connection.transaction():
                     found = await connection.fetch(statement, *args)
-                else:  # in a transaction: or the next step may meet another server
-                    async with connection.transaction():
-                        found = await connection.fetch(statement, *args)
-                return found
+            slot.began = 0.0
+            return found
         except BaseException as error:
-            failure = explain(error, self._address)
+            late = slot.began and time.monotonic() - slot.began > self._timeout
+            slot.began = 0.0
+            failure = explain(TimeoutError() if late else error, self._address)
             if failure is None or isinstance(failure, Unavailable):
                 self._drop(slot)  # what it is in the middle of is not known
             if failure is None:
                 raise
             raise failure from error
+
+    def _watch(self) -> None:
+        """Cut connections that run a statement for too long; a frozen server does not end it."""
+        self._watchdog = None
+        now = time.monotonic()
+        busy = [slot for slot in self._slots if slot.began]
+        for slot in busy:
+            if slot.connection is not None and now - slot.began > self._timeout:
+                slot.connection.terminate()
+        if busy:
+            loop = asyncio.get_running_loop()
+            self._watchdog = loop.call_later(min(self._timeout / 5, 1.0), self._watch)
 
     async def _open(self) -> asyncpg.Connection:
         """Connect. Who stops waiting leaves no half-open connection behind."""
@@ -163,6 +182,8 @@ class Connections:
     async def close(self) -> None:
         """Close all connections."""
         self.closed = True
+        if self._watchdog is not None:
+            self._watchdog.cancel()
         for slot in self._slots:
             connection, slot.connection = slot.connection, None
             if connection is not None and not connection.is_closed():

@@ -17,6 +17,7 @@ from msgspec import Struct
 from thoughtline.errors import StoreError
 from thoughtline.log.events import Draft, Event
 from thoughtline.log.index import IndexEntry
+from thoughtline.log.keys import KEY_SIZE
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
 
@@ -187,15 +188,24 @@ def _tenant_mark(tenant: bytes) -> bytes:
     return blake2b(tenant, digest_size=8).digest()
 
 
+NAME_SIZE = 24
+"""Bytes of a name: so many can be sent as one value."""
+
+
 def blind(tenant: bytes, keys: Iterable[bytes]) -> list[bytes]:
     """Return the names of look-up keys: those of two tenants differ."""
     mark = _tenant_mark(tenant)
-    return [mark + key for key in keys]
+    return [mark + key if len(key) == KEY_SIZE else mark + _digest(key) for key in keys]
+
+
+def _digest(key: bytes) -> bytes:
+    return blake2b(key, digest_size=KEY_SIZE, person=b"key").digest()
 
 
 def call_name(tenant: bytes, call: str) -> bytes:
     """Return the name under which the entries of a tool call are found."""
-    return _tenant_mark(tenant) + b"call " + blake2b(call.encode(), digest_size=16).digest()
+    name = blake2b(call.encode(), digest_size=KEY_SIZE, person=b"call").digest()
+    return _tenant_mark(tenant) + name
 
 
 def entry_names(tenant: bytes, entry: IndexEntry) -> list[bytes]:

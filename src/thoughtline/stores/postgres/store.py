@@ -55,6 +55,9 @@ BODY_BYTES = 64 << 20
 TOUCH_EVERY = 3600.0
 """Seconds for which the use of a session by look-ups is not noted again: each note is a write."""
 
+MAX_NAMES = 30_000
+"""Names in one look-up: their numbers have two bytes."""
+
 _HOME = "SELECT * FROM home_1($1)"
 _FIND = "SELECT * FROM find_1($1, $2, $3, $4, $5, $6, $7)"
 _CONTINUED = "SELECT * FROM continued_1($1, $2)"
@@ -139,13 +142,16 @@ class PostgresStore:
             await self._hits.write()  # or what was just used could count as expired
         owner = tenant.encode()
         keys = list(dict.fromkeys(keys))
+        if len(keys) > MAX_NAMES:
+            some = await self.find(tenant, keys[:MAX_NAMES])
+            return {**some, **await self.find(tenant, keys[MAX_NAMES:])}
         names = blind(owner, keys)
         known = self._bodies.known(names)
         rows = await self._connections.read(
             _FIND,
             owner,
-            names,
-            [body.token for body in known.values()],
+            b"".join(names),
+            b"".join([body.token for body in known.values()]),
             MAX_CANDIDATES,
             self.retention,
             self._touch_every,
@@ -153,20 +159,22 @@ class PostgresStore:
         )
         self._note_epoch(owner, rows[0])
         found: dict[bytes, list[IndexEntry]] = {}
-        for row in rows[1:]:
-            id = row["entry"]
-            memo = row["memo"]
+        for _, _, id, revision, matched, memo, thoughts, refusals, idle in rows[1:]:
             if memo is None:
                 entry = known[id].entry
             else:
-                entry = rules.with_thoughts(unpack_memo(memo), unpack_thoughts(row["thoughts"]))
-                self._bodies.put(id, owner, row["revision"], entry, blind(owner, entry.keys))
-            if row["refusals"] is not None:
-                entry = with_refusals(entry, row["refusals"])
-            for number in row["matched"]:
-                found.setdefault(keys[number - 1], []).append(entry)
-            if row["idle"] is not None:
-                self._hits.add(row["idle"])
+                entry = rules.with_thoughts(unpack_memo(memo), unpack_thoughts(thoughts))
+                self._bodies.put(id, owner, revision, entry, blind(owner, entry.keys))
+            if refusals is not None:
+                entry = with_refusals(entry, refusals)
+            for place in range(0, len(matched), 2):
+                key = keys[matched[place] << 8 | matched[place + 1]]
+                if key in found:
+                    found[key].append(entry)
+                else:
+                    found[key] = [entry]
+            if idle is not None:
+                self._hits.add(idle)
         return found
 
     def _note_epoch(self, tenant: bytes, head: asyncpg.Record) -> None:

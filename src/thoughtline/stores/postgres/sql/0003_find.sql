@@ -1,29 +1,32 @@
--- Looks up names of a tenant: at most `most` entries for each name, the last filed first. Returns
--- a row for each entry, with the numbers of its names, and without what the node knows: `known` has
--- the ids of entries, each with its revision. The first row is about the tenant and has no entry.
+-- Looks up names of a tenant, which are sent as one value: at most `most` entries for each name, the last filed first. Returns
+-- a row for each entry, with the numbers of its names (two bytes each, from 0), and without what the
+-- node knows: `known` has the ids of entries, each with its revision, as one value. The first row is about the tenant and has no entry.
 -- `idle` is the session of an entry, if its last use was noted longer than `every` ago.
 CREATE FUNCTION find_1(
-    tenant_ bytea, names_ bytea[], known bytea[], most int, retention float8, every float8, now_ float8
+    tenant_ bytea, names_ bytea, known bytea, most int, retention float8, every float8, now_ float8
 ) RETURNS TABLE (
-    epoch bigint, learned int, entry bytea, revision bigint, matched int[], memo bytea,
+    epoch bigint, learned int, entry bytea, revision bigint, matched bytea, memo bytea,
     thoughts bytea[], refusals bytea[], idle bytea
 ) LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     at_ float8 := now_1(now_);
+    tokens bytea[] := ARRAY(
+        SELECT substr(known, n * 24 + 1, 24) FROM generate_series(0, length(known) / 24 - 1) AS n
+    );
     since float8 := CASE WHEN retention > 0 THEN at_ - retention END;
 BEGIN
     RETURN QUERY SELECT
         coalesce((SELECT max(t.epoch) FROM tenants AS t WHERE t.tenant IN (tenant_, '')), 0),
         coalesce((SELECT s.last FROM sessions AS s WHERE s.session = 'thoughtline:learned'), -1),
-        NULL::bytea, NULL::bigint, NULL::int[], NULL::bytea, NULL::bytea[], NULL::bytea[],
+        NULL::bytea, NULL::bigint, NULL::bytea, NULL::bytea, NULL::bytea[], NULL::bytea[],
         NULL::bytea;
     RETURN QUERY
     WITH hits AS (
-        SELECT f.id, max(f.filed) AS filed, array_agg(k.n::int) AS matched
-        FROM unnest(names_) WITH ORDINALITY AS k (name, n), LATERAL (
+        SELECT f.id, max(f.filed) AS filed, string_agg(int2send(k::int2), '') AS matched
+        FROM generate_series(0, length(names_) / 24 - 1) AS k, LATERAL (
             SELECT e.id, e.filed FROM names AS n JOIN entries AS e ON e.id = n.entry
-            WHERE n.name = k.name AND e.filed = n.filed AND e.tenant = tenant_
+            WHERE n.name = substr(names_, k * 24 + 1, 24) AND e.filed = n.filed AND e.tenant = tenant_
               AND (since IS NULL OR e.at >= since OR EXISTS (
                   SELECT FROM sessions AS s
                   WHERE s.session = e.session AND (s.touched >= since OR s.kept)))
@@ -44,7 +47,7 @@ BEGIN
             SELECT array_agg(b.thoughts ORDER BY b.first) FROM batches AS b
             WHERE b.entry = e.id AND b.thoughts IS NOT NULL
         ) AS thoughts
-    ) AS b ON e.id || int8send(e.rev) <> ALL (known)
+    ) AS b ON e.id || int8send(e.rev) <> ALL (tokens)
     ORDER BY h.filed DESC;
 END
 $$;
