@@ -22,6 +22,8 @@ PATH = SimpleNamespace(lookup_keys=lambda: KEYS, keys=())
 
 
 class Found:
+    trouble = ""
+
     def __init__(self, found):
         self.found = found
 
@@ -55,6 +57,17 @@ async def test_where_a_turn_is_known_to_be_meant_no_other_is():
 
 async def test_a_store_that_is_down_finds_nothing_and_says_why():
     assert await look_up(Found(Unavailable("locked"))) == ({}, "locked")
+
+
+async def test_what_is_not_found_while_the_store_is_in_trouble_may_be_there_all_the_same():
+    path = SimpleNamespace(
+        lookup_keys=lambda: KEYS, keys=(SimpleNamespace(full=KEYS[1]),), turns=(Turn(),)
+    )
+    store = Found({KEYS[0]: [entry("t1")]})
+    source = ClientSource(store, "tenant", SystemClock(), DIALECTS["chat"])
+    assert (await source.look_up(path, ()))[1] == ""
+    store.trouble = "it is catching up"
+    assert (await source.look_up(path, ()))[1] == "it is catching up"
 
 
 class Continued(Found):

@@ -6,6 +6,7 @@ import pytest
 
 from support.engine import answered, asked, message, target
 from thoughtline.engine.decision import Overrides
+from thoughtline.errors import Unavailable
 from thoughtline.stores.memory import MemoryStore
 
 CALL = {
@@ -93,3 +94,43 @@ async def test_a_decision_never_changes():
     assert revised.body != before
     assert decision.body is before
     assert decision.overrides == Overrides()
+
+
+class Outage(MemoryStore):
+    """A store whose look-ups fail for a while."""
+
+    down = False
+
+    async def find(self, tenant, keys):
+        if self.down:
+            raise Unavailable("the server restarts")
+        return await super().find(tenant, keys)
+
+
+@pytest.mark.parametrize(
+    ("policy", "dialect", "model", "sticky"),
+    [
+        ("deepseek", "chat", "deepseek-v4-pro", False),
+        ("anthropic", "messages", "claude-opus-5-5", True),
+    ],
+)
+async def test_a_miss_by_an_outage_is_sticky_only_where_the_prefix_is_bound(
+    policy, dialect, model, sticky
+):
+    """Elsewhere the thought goes back as soon as it can be found again."""
+    store, where = Outage(), target(policy, dialect, model)
+    if dialect == "chat":
+        said = {"role": "assistant", "content": "a", "reasoning_content": "first thought"}
+        reply = {"choices": [{"index": 0, "finish_reason": "stop", "message": said}]}
+    else:
+        block = {"type": "thinking", "thinking": "first thought", "signature": "c2lnbmF0dXJl"}
+        reply = {"role": "assistant", "content": [block, {"type": "text", "text": "a"}]}
+        reply |= {"type": "message", "stop_reason": "end_turn", "model": model}
+    common = {"model": model, "max_tokens": 9000, "thinking": {"type": "adaptive"}}
+    first = [{"role": "user", "content": "one"}]
+    await answered(store, dialect, where, {**common, "messages": first}, reply)
+    history = [*first, {"role": "assistant", "content": "a"}, {"role": "user", "content": "two"}]
+    store.down = True
+    lost = await asked(store, dialect, where, {**common, "messages": history})
+    assert lost.decision.lookup_error == "the server restarts"
+    assert bool(lost.decision.replay_plan.skipped) is sticky

@@ -247,3 +247,22 @@ async def test_nothing_is_restored_that_is_expired_and_not_swept_yet():
     clock.now += 101
     answer = await client.say(*client.next())
     assert answer.header("x-thoughtline-replay").startswith("restored=0; missed=4; ")
+
+
+async def test_one_of_the_nodes_that_share_a_store_sweeps():
+    class Leased(MemoryStore):
+        leased = False
+
+        async def lease(self, job, seconds):
+            return self.leased
+
+    clock = StillClock()
+    store = Leased(clock)
+    await store.append(notes("idle"))
+    clock.now += 100
+    sweep = Sweep(
+        store, retention=50.0, clock=clock, log=open_log(style="json", stream=io.StringIO())
+    )
+    assert await sweep.once() == 0
+    store.leased = True
+    assert await sweep.once() == 1

@@ -250,3 +250,58 @@ async def test_nonsense_is_neither_believed_nor_answered(tmp_path):
         assert [one.turn for one in here.running()] == ["t1"]
         (path,) = set(tmp_path.glob("*.sock")) - {tmp_path / "other.sock"}
         assert await running_turns._roundtrip(path, b"\xc1nonsense") == b""
+
+
+# -- on other nodes ------------------------------------------------------------------------------
+
+
+class Board(MemoryStore):
+    """A store in which nodes show what runs on them, while somebody looks."""
+
+    shared = True
+
+    def __init__(self):
+        super().__init__()
+        self.looked_at, self.shown = False, {}
+
+    async def show_running(self, node, turns):
+        if self.looked_at and turns is not None:
+            self.shown[node] = turns
+        return self.looked_at
+
+    async def look_at_running(self, node):
+        self.looked_at = True
+        return {other: turns for other, turns in self.shown.items() if other != node}
+
+
+def runs(turn):
+    """A turn that runs in this process."""
+    return SimpleNamespace(
+        running=True,
+        tenant="T",
+        session="s",
+        turn=turn,
+        version=(True,),
+        spoke=False,
+        snapshot=lambda: Turn(id=turn, session="s"),
+    )
+
+
+async def test_a_node_shows_its_turns_while_somebody_looks(monkeypatch):
+    monkeypatch.setattr(running_turns.PeerNodes.__init__, "__kwdefaults__", {"every": 0.001})
+    store = Board()
+    here, there = RunningTurns([], store=store), RunningTurns([runs("t1")], store=store)
+    [serve] = there.tasks
+    serving = asyncio.create_task(serve())
+    try:
+        await asyncio.sleep(0.02)
+        assert store.shown == {}  # nobody looks: nothing is shown
+        async with asyncio.timeout(60):
+            while not here.turns():
+                await here.refresh()
+                await asyncio.sleep(0.001)
+        assert [(tenant, turn.id) for tenant, turn in here.turns()] == [("T", "t1")]
+        assert [turn.id for _, turn in there.turns()] == ["t1"]
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)

@@ -51,21 +51,23 @@ class ClientSource:
             found = await self._store.find(self._tenant, keys)
             if resumed is not None:
                 resumed.prefix.check_entries(found)
-            elif unfound := [
+            unfound = [
                 index
                 for index, keys in enumerate(path.keys)
                 if keys is not None and keys.full not in found
-            ]:
+            ]
+            if unfound and resumed is None:
                 found = await self._with_earlier_keys(path, found, unfound)
         except StoreError as error:
             return {}, str(error)
+        trouble = self._store.trouble if unfound else ""
         if known_turns:
             found = {
                 key: [entry for entry in entries if entry.turn in known_turns] or entries
                 for key, entries in found.items()
             }
         key = undecided_key(path, found)
-        return (found if key is None else await self._with_continued(found, key)), ""
+        return (found if key is None else await self._with_continued(found, key)), trouble
 
     async def _with_earlier_keys(
         self, path: RequestPath, found: Found, unfound: Sequence[int]

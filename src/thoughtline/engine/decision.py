@@ -34,7 +34,7 @@ from thoughtline.replay.decide import (
     without_thoughts,
 )
 from thoughtline.replay.guard import LostThought, Target
-from thoughtline.replay.match import RequestPath, request_path
+from thoughtline.replay.match import UNKNOWN, RequestPath, request_path
 
 Found = Mapping[bytes, Sequence[IndexEntry]]
 Fields = Mapping[str, bytes | None]
@@ -165,6 +165,10 @@ def decide(
         # With thinking switched off this API takes no thought in the message it goes on from.
         without = replace(target, policy=replace(target.policy, need=Need.FORBIDDEN))
         plan = without_thoughts(plan, plan_replay(path, found, without, limits, overrides.refused))
+    if lookup_error and not target.policy.prefix:
+        # Not the turn is unknown, the store is: the thought goes back when it can be found again.
+        found_out = {key: why for key, why in plan.skipped.items() if why != UNKNOWN}
+        plan = replace(plan, skipped=found_out)
     if predecessor is not None or overrides.noted:
         parent = plan.parent or (predecessor.entry if predecessor else None)
         plan = replace(plan, parent=parent, skipped={**plan.skipped, **overrides.noted})

@@ -153,7 +153,7 @@ class Engine:
     async def _walk(self, incoming: Incoming) -> Exchange:
         """Steps 3 to 5. Raises `Unsettled` where a resumed request has to be walked in whole."""
         dialect, target, resumed = incoming.dialect, incoming.target, incoming.resumed
-        if self.recovery.quirks.wait is not None:
+        if self.recovery.quirks.behind:
             await self.recovery.quirks.ready()
         quirk = self.recovery.quirks.quirk(target.origin)
         if quirk is not None:
@@ -191,6 +191,10 @@ class Engine:
         if path is None:
             path = await run_aside(find_path) if incoming.heavy else find_path()
         found, lookup_error = await source.look_up(path, normal.known_turns)  # 3. look up
+        if self.recovery.quirks.behind:  # another node has learned something
+            await self.recovery.quirks.ready()
+            if self.recovery.quirks.quirk(target.origin) != quirk:
+                return await self._walk(incoming)
         if await self._unwritten(incoming.tenant, path, found):
             found, lookup_error = await source.look_up(path, normal.known_turns)
         make_decision = partial(  # 4. decide, 5. patch or write

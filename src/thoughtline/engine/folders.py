@@ -2,11 +2,14 @@
 
 import sys
 from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import platformdirs
 
 from thoughtline.errors import SettingsError
+from thoughtline.stores import is_shared
 
 APP = "thoughtline"
 
@@ -34,6 +37,20 @@ def store_file(url: str) -> Path | None:
     """The file of a `sqlite:///` URL; None for a store that is no file."""
     path = url.partition("?")[0].removeprefix("sqlite:///")
     return Path(path) if path and url.startswith("sqlite:///") else None
+
+
+def spill_file(url: str, env: Mapping[str, str]) -> Path | None:
+    """What the files begin with that hold turns which a store could not take; None: it has none.
+
+    Beside a store's file; for a store that machines share, in the user's data folder of each.
+    """
+    file = store_file(url)
+    if file is not None or not is_shared(url):
+        return file
+    place = urlsplit(url)
+    name = f"{place.hostname}{place.path}"  # without the password
+    digest = blake2b(name.encode(), digest_size=6).hexdigest()
+    return user_folder("data", env) / f"shared-{digest}"
 
 
 def make_store_folder(url: str) -> None:

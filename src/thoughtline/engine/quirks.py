@@ -71,9 +71,14 @@ class Quirks:
         self._seq = -1
         self.wait: int | None = 0  # until this reading of the clock; None: everything was read
 
+    @property
+    def behind(self) -> bool:
+        """Whether something was learned, by others or before, that was not read yet."""
+        return self.wait is not None or self._store.learned > self._seq
+
     async def ready(self) -> None:
-        """Read what was learned before, the first time; a store that is down is asked later."""
-        if self.wait is not None and self._clock.mono() >= self.wait:
+        """Read what was learned before, or by others; a store that is down is asked later."""
+        if self.behind and (self.wait is None or self._clock.mono() >= self.wait):
             await self.refresh()
 
     async def refresh(self) -> None:

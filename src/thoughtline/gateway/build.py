@@ -7,6 +7,8 @@ machines without keys, a secret that cannot be read, traces without the package 
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TextIO
 
 from msgspec import Struct, convert, field
@@ -15,7 +17,7 @@ from starlette.routing import BaseRoute
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.engine import secrets
 from thoughtline.engine.endpoints import Directory, Upstream
-from thoughtline.engine.folders import make_store_folder, store_file
+from thoughtline.engine.folders import make_store_folder, spill_file
 from thoughtline.engine.model_names import ModelNames, ModelRow
 from thoughtline.gateway.app import BackgroundTask, Gateway
 from thoughtline.gateway.asgi import App
@@ -89,8 +91,9 @@ def build(
     refuse_exposure(settings)
     clock = clock or SystemClock()
     telemetry = _telemetry(settings, clock, log)
-    secret = _secret(settings, store, os.environ if env is None else env)
-    cached = _store(settings, store, clock, telemetry, secret)
+    env = os.environ if env is None else env
+    secret = _secret(settings, store, env)
+    cached = _store(settings, store, clock, telemetry, secret=secret, env=env)
     proxy = Proxy(
         auth=_auth(settings, secret),
         directory=make_directory(settings, simulated, tuple(models or ())),
@@ -147,7 +150,13 @@ def _telemetry(settings: Settings, clock: Clock, log: TextIO | None) -> Telemetr
 
 
 def _store(
-    settings: Settings, store: Store | None, clock: Clock, telemetry: Telemetry, secret: bytes
+    settings: Settings,
+    store: Store | None,
+    clock: Clock,
+    telemetry: Telemetry,
+    *,
+    secret: bytes,
+    env: Mapping[str, str],
 ) -> CachedStore:
     options = settings.store
     lasting = store is None and options.record != "off"
@@ -155,7 +164,7 @@ def _store(
         store or _backing_store(settings, clock, secret),
         entries=options.memory_entries,
         size=options.memory_bytes,
-        spill=store_file(options.url) if lasting else None,
+        spill=_spill(options.url, env) if lasting else None,
         save_after=min(SAVE_AFTER, options.commit_wait / 2),
         record=record_filter(options.record),
         observer=telemetry,
@@ -163,6 +172,15 @@ def _store(
         retention=options.retention,
         clock=clock,
     )
+
+
+def _spill(url: str, env: Mapping[str, str]) -> Path | None:
+    """Where turns wait that the store could not take; a folder that cannot be made is told then."""
+    place = spill_file(url, env)
+    if place is not None:
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return place
 
 
 def _backing_store(settings: Settings, clock: Clock, secret: bytes) -> Store:

@@ -86,6 +86,8 @@ class Sweep:
         """Sweep once; returns how many sessions were deleted."""
         deleted = 0
         try:
+            if not await self._store.lease("sweep", self.interval):
+                return 0  # another node does it
             if self._retention > 0:
                 since = self._clock.wall() - self._retention
                 deleted += await self._store.purge(untouched_since=since, progress=self._progress())

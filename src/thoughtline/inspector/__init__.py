@@ -25,7 +25,7 @@ def inspector(components: Components, *, socket_folder: Path | None = None) -> E
 
     `socket_folder` is a folder in which the workers of one gateway find each other's sockets.
     """
-    running = RunningTurns(components.proxy.engine.recordings, socket_folder)
+    running = RunningTurns(components.proxy.engine.recordings, socket_folder, components.store)
     api = InspectorApi(components, running)
     failed = FailedLog(components.store)
     return ExtraPages(

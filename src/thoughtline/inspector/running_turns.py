@@ -1,14 +1,17 @@
-"""Turns that run right now, in this worker and in the other workers of the same gateway.
+"""Turns that run right now: in this worker, in other workers of the gateway, and on other nodes.
 
 Nothing is written down for this: a request's reader knows anyway when a thought opened, and it is
 asked when somebody looks. Each worker answers the others on a socket in a folder that only they
 may enter. The question says which version of each turn is known, so that an unchanged turn costs a
-few bytes. A run of the library in another process is seen once it is written.
+few bytes. Nodes that share a store show one another their turns in it, while somebody looks.
+A run of the library in another process is seen once it is written.
 """
 
 import asyncio
 import os
+import uuid
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from thoughtline.engine.recording import Recording
+from thoughtline.errors import StoreError
 from thoughtline.log.turns import Turn
+from thoughtline.stores.base import Store
 
 PEER_TIMEOUT = 0.5
 """Seconds that a peer worker may take to answer."""
+
+SHOW_EVERY = 1.0
+"""Seconds after which a node shows again what runs on it."""
+
+MAX_SHOWN = 4 << 20
+"""Bytes of running turns that a node shows at most."""
 
 TurnVersion = tuple[bool, ...]
 """A value that changes whenever a thought of a turn opens or closes, or the model speaks."""
@@ -52,12 +63,21 @@ _decode_answer = msgspec.msgpack.Decoder(list[PeerTurn]).decode
 class RunningTurns:
     """Finds running turns; those of peer workers too, where they share a `folder`."""
 
-    def __init__(self, recordings: Iterable[Recording], folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        recordings: Iterable[Recording],
+        folder: Path | None = None,
+        store: Store | None = None,
+    ) -> None:
         self._recordings = recordings
-        self._peers = PeerWorkers(folder, self.own) if folder else None
+        self._peers: PeerWorkers | PeerNodes | None = None
+        if store is not None and store.shared:  # its workers are nodes, too
+            self._peers = PeerNodes(store, self.own)
+        elif folder:
+            self._peers = PeerWorkers(folder, self.own)
 
     async def refresh(self) -> None:
-        """Ask the peer workers what runs there."""
+        """Ask the peers what runs there."""
         if self._peers is not None:
             await self._peers.refresh()
 
@@ -143,6 +163,48 @@ class PeerWorkers:
             return  # the peer hung up, did not go on, or sent something else than a question
         finally:
             writer.close()
+
+
+class PeerNodes:
+    """The other nodes that share the store, which show there what runs on them."""
+
+    def __init__(
+        self, store: Store, own: Callable[[], Iterable[RunningTurn]], *, every: float = SHOW_EVERY
+    ) -> None:
+        self._store = store
+        self._own = own
+        self._every = every
+        self._name = uuid.uuid4().hex
+        self._turns: list[PeerTurn] = []
+
+    def running(self) -> Iterator[PeerTurn]:
+        """What runs there, as of the last refresh."""
+        return iter(self._turns)
+
+    async def refresh(self) -> None:
+        """Read what they show; a store that does not answer leaves it as it was."""
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(PEER_TIMEOUT):
+                shown = await self._store.look_at_running(self._name)
+            turns: list[PeerTurn] = []
+            for data in shown.values():
+                with suppress(msgspec.MsgspecError):  # of a node with another version
+                    turns += _decode_answer(data)
+            self._turns = turns
+
+    async def serve(self) -> None:
+        """Show what runs here, until this is cancelled."""
+        looked_at = False
+        while True:
+            shown = _encode([_peer_turn(turn, {}) for turn in self._own()]) if looked_at else None
+            if shown is not None and len(shown) > MAX_SHOWN:
+                shown = None
+            try:
+                async with asyncio.timeout(PEER_TIMEOUT):
+                    looked_at = await self._store.show_running(self._name, shown)
+            except (StoreError, TimeoutError):
+                looked_at = False
+            await asyncio.sleep(self._every)
 
 
 async def _roundtrip(path: Path, question: bytes) -> bytes:

@@ -41,7 +41,7 @@ from thoughtline.replay.guard import (
     thoughts_with_places,
     without_item_ids,
 )
-from thoughtline.replay.match import EQUAL, Matches, RequestPath, TurnMatch, match_turns
+from thoughtline.replay.match import EQUAL, UNKNOWN, Matches, RequestPath, TurnMatch, match_turns
 
 
 class ReplayLimits(Struct, frozen=True, kw_only=True):
@@ -184,7 +184,7 @@ class _Planner:
             gap = last_gap(self.path, self.matches, self.target, self.skipped_before)
         for index, turn in enumerate(self.path.turns):
             if self.path.keys[index] is not None:
-                match = self.matches[index] or TurnMatch(None, MatchLevel.NONE, "unknown")
+                match = self.matches[index] or TurnMatch(None, MatchLevel.NONE, UNKNOWN)
                 self._decide(index, turn, match, before_gap=index <= gap)
         return ReplayPlan(
             decisions=(*self.settled.decisions, *self.decisions),

@@ -102,6 +102,10 @@ def request_path(
     )
 
 
+UNKNOWN = "unknown"
+"""The reason of an output that nothing was found for."""
+
+
 class TurnMatch(Struct, frozen=True, gc=False):
     """The logged turn that an output was taken for, or the reason why there is none."""
 
@@ -260,7 +264,7 @@ class _Matcher:
             level = MatchLevel.SEAL
             tied = self._narrow(here.at_level(level), index)
         if not tied:
-            return TurnMatch(None, MatchLevel.NONE, "unknown")
+            return TurnMatch(None, MatchLevel.NONE, UNKNOWN)
         if len(tied) > 1:
             self.tied[index] = tied
             return _TIE
@@ -345,7 +349,7 @@ class _Matcher:
         named = [entry for entry in (*local, *content) if self._named(entry, index)]
         tied = self._narrow(named or local, index)
         if not tied:
-            return TurnMatch(None, MatchLevel.NONE, "uncorroborated" if content else "unknown")
+            return TurnMatch(None, MatchLevel.NONE, "uncorroborated" if content else UNKNOWN)
         if len(tied) > 1 and not named:
             tied = [entry for entry in tied if self._asked_before(entry, index)] or tied
         if len(tied) > 1 and not ties.equal_thoughts(tied):

@@ -44,6 +44,9 @@ class Batch(Struct, frozen=True, kw_only=True):
     expect: int | None = None  # seq of the last event the writer has seen; None: any
     kept: bool = False  # a person's own session, which does not expire
     id: str = ""  # empty: written twice, it is there twice
+    held: float = (
+        0.0  # since when it waits for a store that was down; what was deleted since counts
+    )
 
 
 class EntryCount(Struct, frozen=True, kw_only=True):
@@ -172,6 +175,14 @@ class Store(Protocol):
         Then the next request of a conversation may reach one that knows nothing of this process.
         What other processes wrote is told by `changes`, for every store.
         """
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot be relied on right now; empty when it can, or when it does not know."""
+
+    @property
+    def learned(self) -> int:
+        """Seq of the last lesson about endpoints that another process wrote, as far as known."""
 
     async def append(self, batch: Batch) -> list[Event]:
         """Number and write the drafts and file the index entries, in one transaction.
@@ -314,6 +325,18 @@ class Store(Protocol):
         Those of a multiple of `COARSE` reach back further. They count what happened: deleting
         sessions does not change them.
         """
+
+    async def lease(self, job: str, seconds: float) -> bool:
+        """Whether this process does a job, for so long, for all that share the store."""
+
+    async def show_running(self, node: str, turns: bytes | None) -> bool:
+        """Show other nodes what runs on this one; returns whether somebody looks.
+
+        Nothing is kept unless somebody does, so ask first with None.
+        """
+
+    async def look_at_running(self, node: str) -> Mapping[str, bytes]:
+        """Return what other nodes show, by node; they go on for as long as somebody looks."""
 
     async def summarise(self) -> None:
         """Bring up to date what listings and statistics are read from, a little at a time."""

@@ -324,7 +324,8 @@ class CachedStore(ForwardingStore):
             events = await self._write(batch, save)
         except (Unavailable, Corrupt) as error:
             self._note_trouble(error)
-            await self._backlog.add(batch, str(error), await save[0] if save else None)
+            held = batch if batch.held else replace(batch, held=self._clock.wall())
+            await self._backlog.add(held, str(error), await save[0] if save else None)
             self._bound_memory()
             raise Unavailable(str(error)) from error
         except StoreError:

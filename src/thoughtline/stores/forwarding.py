@@ -29,6 +29,19 @@ class ForwardingStore:
     def changes(self) -> tuple[int, bool]:
         return self.store.changes()
 
+    @property
+    def learned(self) -> int:
+        return self.store.learned
+
+    async def lease(self, job: str, seconds: float) -> bool:
+        return await self.store.lease(job, seconds)
+
+    async def show_running(self, node: str, turns: bytes | None) -> bool:
+        return await self.store.show_running(node, turns)
+
+    async def look_at_running(self, node: str) -> Mapping[str, bytes]:
+        return await self.store.look_at_running(node)
+
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
         return await self.store.read(session, after=after, limit=limit)
 

@@ -75,6 +75,8 @@ class MemoryStore:
     """A store whose content is gone when it is closed or its process ends."""
 
     retention = 0.0
+    trouble = ""
+    learned = -1
     shared = False
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -472,6 +474,15 @@ class MemoryStore:
             if length == kept_length(seconds) and at >= since
         ]
         return TurnCountPage(counts=add_up(kept, seconds))
+
+    async def lease(self, job: str, seconds: float) -> bool:
+        return True
+
+    async def show_running(self, node: str, turns: bytes | None) -> bool:
+        return False  # no other node sees it
+
+    async def look_at_running(self, node: str) -> Mapping[str, bytes]:
+        return {}
 
     async def summarise(self) -> None:
         """Drop the counts of long ago; the others are always up to date."""

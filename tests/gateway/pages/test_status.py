@@ -64,6 +64,22 @@ def test_not_ready_while_the_store_is_down():
         assert client.get("/ready").status_code == 200
 
 
+def test_the_trouble_of_a_shared_store_takes_no_node_out_of_the_balancer():
+    store = Fragile()
+    store.shared = True
+    with BuiltGateway(store=store).client() as client:
+        store.down = "the database restarts"
+        answer = client.get("/ready")
+        assert answer.status_code == 200
+        assert answer.json() == {
+            "status": "degraded",
+            "reasons": ["the database restarts"],
+            "lost": 0,
+        }
+        store.down = ""
+        assert client.get("/ready").json()["status"] == "ready"
+
+
 def test_clients_are_not_told_where_files_are():
     store = Fragile()
     store.down = "/secret/place is gone"

@@ -32,7 +32,7 @@ class Health(Struct, frozen=True, kw_only=True):
 class Readiness(Struct, frozen=True, kw_only=True):
     """Whether requests should come here, and why not."""
 
-    status: str = "ready"
+    status: str = "ready"  # or degraded, not ready
     reasons: list[str] = []
     lost: int = 0  # turns that could neither be written nor kept, since the start
 
@@ -77,10 +77,11 @@ class StatusPages:
             scope = request.scope
             admin = self._proxy.auth.is_admin(scope["headers"], client_address(scope))
             reasons.append(trouble if admin else STORE_DOWN)
-        if reasons:
-            lost = self._store.lost
+        lost = self._store.lost
+        if self._proxy.draining or (reasons and not self._store.shared):
             return Json(Readiness(status="not ready", reasons=reasons, lost=lost), 503)
-        return Readiness(lost=self._store.lost)
+        # All nodes have the trouble of a shared store: a balancer would have nobody left.
+        return Readiness(status="degraded" if reasons else "ready", reasons=reasons, lost=lost)
 
     async def _store_trouble(self) -> str:
         """Why the store cannot be relied on right now; empty when it can."""

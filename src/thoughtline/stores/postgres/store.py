@@ -5,6 +5,8 @@ it survives a crash of the server, and a failover to a standby that is synchrono
 Look-ups always ask the database; no answer is kept, and least of all that there is nothing.
 """
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 
@@ -36,6 +38,7 @@ from thoughtline.stores.postgres import migrations, purge, queries, searches, st
 from thoughtline.stores.postgres.address import Address
 from thoughtline.stores.postgres.bodies import BodyCache
 from thoughtline.stores.postgres.connections import Connections
+from thoughtline.stores.postgres.deletion_log import ERASE, FORGET, DeletionLog
 from thoughtline.stores.postgres.entries import EntryTable
 from thoughtline.stores.postgres.hits import Hits
 from thoughtline.stores.postgres.rows import (
@@ -47,7 +50,7 @@ from thoughtline.stores.postgres.rows import (
     with_refusals,
 )
 from thoughtline.stores.postgres.watchers import Watcher, Watchers
-from thoughtline.stores.postgres.writer import GroupWriter
+from thoughtline.stores.postgres.writer import GroupWriter, Overtaken
 
 BODY_BYTES = 64 << 20
 """Bytes of index entries that are kept in memory, unless told otherwise."""
@@ -58,9 +61,15 @@ TOUCH_EVERY = 3600.0
 MAX_NAMES = 30_000
 """Names in one look-up: their numbers have two bytes."""
 
+SETTLING = 2.0
+"""Seconds for which look-ups wait after a failover."""
+
 _HOME = "SELECT * FROM home_1($1)"
 _FIND = "SELECT * FROM find_1($1, $2, $3, $4, $5, $6, $7)"
 _CONTINUED = "SELECT * FROM continued_1($1, $2)"
+_LEASE = "SELECT lease_1($1, $2, $3)"
+_SHOW = "SELECT show_running_1($1, $2)"
+_LOOK = "SELECT * FROM look_at_running_1($1)"
 _TENANT = "SELECT tenant FROM sessions WHERE session = $1"
 
 
@@ -69,6 +78,7 @@ class PostgresStore:
 
     retention = 0.0
     shared = True
+    trouble = ""
 
     def __init__(
         self,
@@ -88,6 +98,7 @@ class PostgresStore:
         self._fingerprint = fingerprint
         self._prepared = False  # the tables are there
         self._era = 0
+        self._settled = 0.0  # when other nodes have said again what they wrote before a failover
         self._last_xid = 0  # of the last group that was written here
         self._epochs: dict[bytes, int] = {}
         self._changes = 0
@@ -98,6 +109,8 @@ class PostgresStore:
         self._writer = GroupWriter(self._connections, self._now, self._note_written)
         self._hits = Hits(self._connections, self._now)
         self._entries = EntryTable(self._connections, self._writer)
+        self._deletions = DeletionLog(self._connections)
+        self._node = self._clock.new_id()
 
     def _now(self) -> float | None:
         """Return the time for the database, whose own is meant unless a clock was given."""
@@ -116,7 +129,11 @@ class PostgresStore:
                 "conversations would be found; give every node the same `store.secret`"
             )
         if row["era"] != self._era:
+            if self._era:  # a failover: what was acknowledged lately may be lost there
+                self._settled = time.monotonic() + SETTLING
+                self._writer.resend()
             self._era, self._last_xid = row["era"], 0
+            self._epochs.clear()
             self._bodies.clear()
             self._changes += 1
 
@@ -131,7 +148,21 @@ class PostgresStore:
     # -- the hot path ----------------------------------------------------------------------------
 
     async def append(self, batch: Batch) -> list[Event]:
+        if batch.held:
+            return await self._append_late(batch)
         return rules.number_events(batch, await self._writer.append(pack(batch)))
+
+    async def _append_late(self, batch: Batch) -> list[Event]:
+        """Write a batch that had to wait: without what was deleted meanwhile, on any node."""
+        while True:
+            waited = max(self._clock.wall() - batch.held, 0.0)
+            left, epoch = await self._deletions.applied(batch, waited, self._now())
+            if left is None:
+                return rules.number_events(batch, -1)
+            packed = pack(left)
+            packed.epoch = epoch
+            with suppress(Overtaken):
+                return rules.number_events(left, await self._writer.append(packed))
 
     async def find(
         self, tenant: str, keys: Sequence[bytes]
@@ -140,6 +171,8 @@ class PostgresStore:
             return {}
         if self._hits and self.retention:
             await self._hits.write()  # or what was just used could count as expired
+        if self._settled:
+            await self._until_settled()
         owner = tenant.encode()
         keys = list(dict.fromkeys(keys))
         if len(keys) > MAX_NAMES:
@@ -176,6 +209,11 @@ class PostgresStore:
             if idle is not None:
                 self._hits.add(idle)
         return found
+
+    async def _until_settled(self) -> None:
+        """Wait, after a failover, until nodes have written again what may have been lost in it."""
+        await asyncio.sleep(max(self._settled - time.monotonic(), 0.0))
+        self._settled = 0.0
 
     def _note_epoch(self, tenant: bytes, head: asyncpg.Record) -> None:
         """Drop what is known of a tenant when something of it was deleted or refused."""
@@ -287,6 +325,8 @@ class PostgresStore:
         if session is None and tenant is None and untouched_since is None:
             return 0
         await self._hits.write()
+        if untouched_since is None:
+            await self._deletions.note_purge(session, tenant, self._now())
         return await purge.purge(self._connections, session, tenant, untouched_since, progress)
 
     async def entries(
@@ -305,10 +345,12 @@ class PostgresStore:
 
     async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         await self._writer.flush()  # what was queued before is written, and can be read
+        await self._deletions.note(FORGET, entry_filter, self._now())
         return await self._entries.forget(entry_filter, progress)
 
     async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         await self._writer.flush()
+        await self._deletions.note(ERASE, entry_filter, self._now())
         return await self._entries.erase(entry_filter, progress)
 
     async def count_calls(self, call: str) -> Mapping[str, int]:
@@ -333,7 +375,20 @@ class PostgresStore:
     async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
         return await turn_counts.turn_counts(self._connections, self._own, seconds, since)
 
+    async def lease(self, job: str, seconds: float) -> bool:
+        rows = await self._connections.write(_LEASE, job, self._node, seconds)
+        return bool(rows and rows[0][0])
+
+    async def show_running(self, node: str, turns: bytes | None) -> bool:
+        ((looked_at,),) = await self._connections.read(_SHOW, node, turns)
+        return bool(looked_at)
+
+    async def look_at_running(self, node: str) -> Mapping[str, bytes]:
+        rows = await self._connections.read(_LOOK, node)
+        return {row["node"]: row["data"] for row in rows}
+
     async def summarise(self) -> None:
+        await self._deletions.expire(self._now())
         await turn_counts.summarise(self._connections, self._own, self._clock.wall())
 
     async def close(self) -> None:

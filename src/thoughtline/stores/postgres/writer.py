@@ -8,12 +8,15 @@ was written before is known by its id.
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from copy import copy
 from itertools import chain, repeat
 from typing import Any
 
 import asyncpg
+from msgspec.structs import replace
 
 from thoughtline.errors import Conflict, StoreError, Unavailable
 from thoughtline.stores import rules
@@ -25,6 +28,9 @@ MAX_BATCHES = 128
 MAX_BYTES = 4 << 20
 """What a group holds at most."""
 
+RESENT_SECONDS, RESENT_BYTES = 30.0, 64 << 20
+"""How much of what was written is said again after a failover, at most."""
+
 APPEND = call("append_1", 38)
 _UNFILE = """
 DELETE FROM names AS n USING unnest($1::bytea[], $2::bigint[]) AS g (name, filed)
@@ -33,6 +39,10 @@ WHERE n.name = g.name AND n.filed = g.filed
 _WRITTEN, _OTHER_TENANT, _UNEXPECTED, _DELETED, _NEW = "w", "t", "e", "g", "n"
 
 _ROW_COLUMNS, _ENTRY_COLUMNS, _POINTER_COLUMNS = 10, 9, 3
+
+
+class Overtaken(Conflict):
+    """Something of the tenant was deleted since a late batch was looked through: look again."""
 
 
 class _Pending:
@@ -102,6 +112,8 @@ class GroupWriter:
         self._idle = asyncio.Event()
         self._idle.set()  # nothing is being written
         self._stale: deque[tuple[list[bytes], list[int]]] = deque()  # names that lead nowhere now
+        self._lately: deque[tuple[float, PackedBatch]] = deque()  # what was written, and when
+        self._lately_bytes = 0
         self.closed = False
 
     async def append(self, packed: PackedBatch) -> int:
@@ -110,9 +122,34 @@ class GroupWriter:
             raise Unavailable("this store is closed; open it again")
         pending = _Pending(packed)
         self._queue.append(pending)
+        self._start()
+        return await asyncio.shield(pending.done)
+
+    def _start(self) -> None:
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._write_all())
-        return await asyncio.shield(pending.done)
+
+    def resend(self) -> None:
+        """Say again what was written lately: a server that took over may not have it all."""
+        since = time.monotonic() - RESENT_SECONDS
+        for at, packed in self._lately:
+            if at >= since:
+                again = copy(packed)
+                again.batch = replace(packed.batch, expect=None)
+                pending = _Pending(again)
+                pending.done.add_done_callback(_ignore)
+                self._queue.append(pending)
+        self._start()
+
+    def _note_lately(self, group: Sequence[PackedBatch]) -> None:
+        now = time.monotonic()
+        for packed in group:
+            self._lately.append((now, packed))
+            self._lately_bytes += packed.size
+        while self._lately and (
+            self._lately[0][0] < now - RESENT_SECONDS or self._lately_bytes > RESENT_BYTES
+        ):
+            self._lately_bytes -= self._lately.popleft()[1].size
 
     async def flush(self) -> None:
         """Wait until everything is written that was queued before."""
@@ -187,6 +224,7 @@ class GroupWriter:
             if verdicts == _NEW * len(group):
                 self._note_stale(packed, answer)
                 self._written(packed, answer["xid_"])
+                self._note_lately(packed)
                 for pending, last in zip(group, lasts, strict=True):
                     pending.succeed(last)
                 return
@@ -247,6 +285,12 @@ class GroupWriter:
                 await self._connections.write(_UNFILE, names, filed)
 
 
+def _ignore(done: "asyncio.Future[int]") -> None:
+    """Nobody waits for what is said again."""
+    if not done.cancelled():
+        done.exception()
+
+
 def _refusal(packed: PackedBatch, verdict: str, last: int) -> StoreError:
     batch = packed.batch
     if verdict == _OTHER_TENANT:
@@ -254,5 +298,5 @@ def _refusal(packed: PackedBatch, verdict: str, last: int) -> StoreError:
     elif verdict == _UNEXPECTED:
         found = rules.find_conflict(batch, batch.tenant, last)
     else:
-        found = None
-    return found or Conflict(f"what was asked of session {batch.session!r} was deleted meanwhile")
+        found = Overtaken()
+    return found or Conflict(f"session {batch.session!r} did not take the batch")

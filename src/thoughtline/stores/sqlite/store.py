@@ -65,6 +65,8 @@ class SqliteStore:
     """
 
     retention = 0.0
+    trouble = ""
+    learned = -1
     shared = False
 
     def __init__(
@@ -289,6 +291,15 @@ class SqliteStore:
         if not page.complete:
             self._upkeep.summarise_soon()
         return page
+
+    async def lease(self, job: str, seconds: float) -> bool:
+        return True
+
+    async def show_running(self, node: str, turns: bytes | None) -> bool:
+        return False  # no other node sees it
+
+    async def look_at_running(self, node: str) -> Mapping[str, bytes]:
+        return {}
 
     async def summarise(self) -> None:
         await self._upkeep.summarise()

@@ -98,6 +98,13 @@ CREATE FUNCTION rewrite_thoughts_1(
     SELECT raise_epoch_1(ARRAY(SELECT DISTINCT tenant FROM changed))
 $$;
 
+-- Notes what is about to be deleted, for batches that wait on some node (see `gone`).
+CREATE FUNCTION note_deletion_1(tenant_ bytea, what_ bytea, now_ float8) RETURNS void
+LANGUAGE sql AS $$
+    SELECT raise_epoch_1(ARRAY[tenant_]);
+    INSERT INTO gone SELECT tenant_, epoch, now_1(now_), what_ FROM tenants WHERE tenant = tenant_
+$$;
+
 -- Adds to the counts of intervals, if nobody has counted these events since.
 CREATE FUNCTION add_counts_1(
     before numeric, after numeric, seconds_ int[], at_ bigint[], provider_ bytea[], model_ bytea[],
@@ -122,6 +129,34 @@ CREATE FUNCTION lease_1(name_ text, holder_ text, seconds float8) RETURNS bool L
     ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
     WHERE j.holder = excluded.holder OR j.until < clock_timestamp()
     RETURNING true
+$$;
+
+-- Shows other nodes what runs on one of them, if somebody looks; whether somebody does.
+CREATE FUNCTION show_running_1(node_ text, turns bytea) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+    looked_at bool := EXISTS (
+        SELECT FROM jobs WHERE name = 'look at running' AND until > clock_timestamp()
+    );
+BEGIN
+    IF looked_at AND turns IS NOT NULL THEN
+        INSERT INTO running VALUES (node_, clock_timestamp(), turns)
+        ON CONFLICT (node) DO UPDATE SET seen = excluded.seen, data = excluded.data;
+    END IF;
+    RETURN looked_at;
+END
+$$;
+
+-- What other nodes show. They go on for some seconds, and those that are gone are forgotten.
+CREATE FUNCTION look_at_running_1(node_ text) RETURNS TABLE (node text, data bytea)
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO jobs AS j VALUES ('look at running', '', clock_timestamp() + interval '10 s', 0)
+    ON CONFLICT (name) DO UPDATE SET until = excluded.until
+    WHERE j.until < clock_timestamp() + interval '5 s';
+    DELETE FROM running AS r WHERE r.seen < clock_timestamp() - interval '1 min';
+    RETURN QUERY SELECT r.node, r.data FROM running AS r
+    WHERE r.node <> node_ AND r.seen > clock_timestamp() - interval '4 s';
+END
 $$;
 
 -- Which database this is. Raises the era when it is another one than before, or goes on from

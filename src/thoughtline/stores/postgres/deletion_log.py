@@ -1,0 +1,83 @@
+"""What was deleted lately, for batches that waited on some node meanwhile.
+
+A deletion does not know them. So whoever writes a batch that had to wait looks here first, and
+takes out of it what was deleted since. Each deletion raises an epoch of its tenant, by which the
+database refuses a batch that was looked through before.
+"""
+
+import msgspec
+from msgspec import Struct
+
+from thoughtline.stores import rules
+from thoughtline.stores.base import Batch, EntryFilter
+from thoughtline.stores.postgres.connections import Connections
+
+PURGE, FORGET, ERASE = "purge", "forget", "erase"
+
+KEPT = 30 * 86_400.0
+"""Seconds for which a deletion is remembered: longer than any batch should wait."""
+
+_NOTE = "SELECT note_deletion_1($1, $2, $3)"
+_SINCE = """
+SELECT (SELECT coalesce(max(epoch), 0) FROM tenants WHERE tenant IN ($1, '')) AS epoch, g.what
+FROM (VALUES (1)) AS one LEFT JOIN gone AS g
+    ON g.tenant IN ($1, '') AND g.at >= now_1($3) - $2::float8 - 1
+ORDER BY g.epoch
+"""
+_EXPIRE = "DELETE FROM gone WHERE at < now_1($1) - $2::float8"
+
+
+class _Deletion(Struct, frozen=True, array_like=True):
+    """What was deleted: whole sessions, or thoughts that match a filter."""
+
+    kind: str
+    which: EntryFilter  # of a purge only its session and tenant
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Deletion).decode
+
+
+class DeletionLog:
+    """Deletions of the last weeks, of all nodes."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def note_purge(self, session: str | None, tenant: str | None, now: float | None) -> None:
+        """Note that sessions are about to be deleted."""
+        await self.note(PURGE, EntryFilter(session=session, tenant=tenant), now)
+
+    async def note(self, kind: str, entry_filter: EntryFilter, now: float | None) -> None:
+        """Note what is about to be deleted."""
+        tenant = (entry_filter.tenant or "").encode()
+        what = _encode(_Deletion(kind, entry_filter))
+        await self._connections.write(_NOTE, tenant, what, now)
+
+    async def applied(
+        self, batch: Batch, waited: float, now: float | None
+    ) -> tuple[Batch | None, int]:
+        """Return what is left of a batch that waited so long, and the epoch of its tenant.
+
+        None: all of it was deleted.
+        """
+        rows = await self._connections.read(_SINCE, batch.tenant.encode(), waited, now)
+        left: Batch | None = batch
+        for row in rows:
+            if row["what"] is not None and left is not None:
+                left = _applied(left, _decode(row["what"]))
+        return left, rows[0]["epoch"]
+
+    async def expire(self, now: float | None) -> None:
+        """Drop what is too long ago."""
+        await self._connections.write(_EXPIRE, now, KEPT)
+
+
+def _applied(batch: Batch, deletion: _Deletion) -> Batch | None:
+    which = deletion.which
+    if deletion.kind == FORGET:
+        return rules.forget_in_batch(batch, which)[0]
+    if deletion.kind == ERASE:
+        return rules.erase_in_batch(batch, which)[0]
+    meant = which.session in {None, batch.session} and which.tenant in {None, batch.tenant}
+    return None if meant else batch
