@@ -4,6 +4,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -84,8 +85,11 @@ def test_erasing_is_for_good():
 
 def test_a_provider_is_known_by_its_upstream_as_well():
     with sqlite3.connect("talk.db") as db:
-        path = "$.origin.endpoint"
-        db.execute("UPDATE memories SET memo = json_set(memo, ?, 'https://mine.test')", (path,))
+        [(memo,)] = db.execute("SELECT memo FROM batches WHERE memo <> x''")
+        entry = msgspec.msgpack.decode(memo)
+        entry["origin"]["endpoint"] = endpoint = "https://mine.test"
+        values = (msgspec.msgpack.encode(entry), endpoint)
+        db.execute("UPDATE batches SET memo = ?, endpoint = ? WHERE memo <> x''", values)
     Path("thoughtline.toml").write_text('[upstreams.mine]\nbase_url = "https://mine.test"\n')
     none = run("cache", "--clear", "--yes", "--provider", "other", "--json")
     assert none.exit_code == 0, none.output

@@ -56,7 +56,7 @@ async def branch(client, text):
 
 
 @pytest.mark.parametrize("sim", SIMS)
-@pytest.mark.parametrize("lost", ["memories", "names", "both"])
+@pytest.mark.parametrize("lost", ["entries", "keys", "both"])
 async def test_thoughts_are_restored_again_after_a_rebuild(sim, lost, path):
     store = SqliteStore(path)
     client = client_of(sim, store)
@@ -70,16 +70,20 @@ async def test_thoughts_are_restored_again_after_a_rebuild(sim, lost, path):
     assert await branch(client, "before") == restored
     assert await check_index(store) == IndexReport(sessions=1, turns=5)
     await store.close()
-    for table in ("memories", "names"):
+    statements = {
+        "entries": "UPDATE batches SET memo = x'', entries = 0",
+        "keys": "DELETE FROM lookup_keys",
+    }
+    for table, statement in statements.items():
         if lost in (table, "both"):
-            execute(path, f"DELETE FROM {table}")
+            execute(path, statement)
 
     store = SqliteStore(path)
     client.gateway = InProcessGateway(client.gateway.wire, SIMS[sim][1], store=store)
     report = await check_index(store)
     assert not report.clean
-    assert (report.missing, report.different) == ((0, 5) if lost == "names" else (5, 0))
-    assert report.orphans > 0 if lost == "memories" else report.orphans == 0
+    assert (report.missing, report.different) == ((0, 5) if lost == "keys" else (5, 0))
+    assert report.orphans > 0 if lost == "entries" else report.orphans == 0
     assert "restored=0" in await branch(client, "without the index")
     report = await check_index(store, rebuild=True)
     assert report.rebuilt == 5
@@ -93,7 +97,7 @@ async def test_a_rebuild_twice_writes_nothing(path):
     client = client_of("deepseek", store)
     await client.say(Text(text="hello"))
     await client.run(2)
-    execute(path, "DELETE FROM names")
+    execute(path, "DELETE FROM lookup_keys")
     assert (await check_index(store, rebuild=True)).rebuilt == 3
     again = await check_index(store, rebuild=True)
     assert (again.clean, again.rebuilt) == (True, 0)
@@ -108,7 +112,7 @@ async def test_what_only_the_entry_has_is_kept(path):
     [summary] = await store.sessions()
     before = [one.entry for one in await store.index(summary.session)]
     assert all(entry.hints for entry in before)
-    execute(path, "DELETE FROM names")
+    execute(path, "DELETE FROM lookup_keys")
     await check_index(store, rebuild=True)
     assert [one.entry for one in await store.index(summary.session)] == before
     await store.close()
@@ -189,7 +193,8 @@ async def test_progress_is_told():
 async def test_a_session_that_cannot_be_read_is_counted(path):
     store = SqliteStore(path)
     await client_of("deepseek", store).say(Text(text="hello"))
-    execute(path, "UPDATE events SET data = '{}' WHERE type = 'turn_ended'")
+    spoilt = "CAST(replace(CAST(said AS TEXT), 'completed', 'unheard_o') AS BLOB)"
+    execute(path, f"UPDATE batches SET said = {spoilt}")
     report = await check_index(store)
     assert report.unreadable == 1
     await store.close()

@@ -47,6 +47,7 @@ JSON = [
     '{"twice":1,"twice":2}',
     '{"text":"ä 漢 🙂 \u2028 \\u2028 \\ud83d \\u0000 \\u001e"}',
     '"' + "x" * 100_000 + '"',
+    "\x00\x1e not JSON \n",
 ]
 
 
@@ -188,13 +189,14 @@ class Appending(StoreContract):
             await store.append(batch)
         assert await store.read("s") == []
 
-    async def test_what_is_not_json_is_refused(self, store):
-        with pytest.raises(StoreError, match="not JSON"):
-            await store.append(Batch(session="s", tenant="T", drafts=(plain(data='"\x1e"'),)))
+    async def test_what_no_event_can_be_is_refused(self, store):
+        for bad in ({"data": None}, {"type": None}, {"version": "1"}, {"at": "now"}, {"id": b""}):
+            with pytest.raises(StoreError, match="type"):
+                await store.append(Batch(session="s", tenant="T", drafts=(plain(**bad),)))
         assert await store.read("s") == []
 
     async def test_one_bad_batch_does_not_take_others_with_it(self, store):
-        bad = Batch(session="bad", tenant="T", drafts=(plain(data="\x1e"),))
+        bad = Batch(session="bad", tenant="T", drafts=(plain(data=None),))
         batches = [bad if n % 3 == 1 else notes(f"s{n}", 2) for n in range(9)]
         outcomes = await asyncio.gather(*map(store.append, batches), return_exceptions=True)
         assert [isinstance(o, StoreError) for o in outcomes] == [n % 3 == 1 for n in range(9)]

@@ -4,6 +4,7 @@
 were put into layers: four conversations through the gateway (`GATEWAY`), one with a thought that was
 refused, one with an endpoint that wants something of its own, and a session of the library with a
 fork. `folded.json` has for every head its turns: id, outcome, digests of the thoughts, calls, texts.
+`layout_3.db.gz` is the same file as version 257a34e left it: a row per event, with summaries.
 """
 
 import gzip
@@ -19,6 +20,7 @@ from support.clients import client
 from support.gateway import InProcessGateway, SimWire
 from thoughtline.agents import export
 from thoughtline.cli.session_list import session_row
+from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.sqlite import SqliteStore
 from thoughtline.testing import Reply, simulator
 from thoughtline.testing.sims.spelling import write
@@ -30,10 +32,10 @@ FOLDED = json.loads((HERE / "folded.json").read_text())
 LINES = (HERE / "sessions.jsonl").read_text().splitlines()
 
 
-@pytest.fixture
-def file(tmp_path):
+@pytest.fixture(params=["log.db.gz", "layout_3.db.gz"], ids=["layout 1", "layout 3"])
+def file(request, tmp_path):
     place = tmp_path / "log.db"
-    place.write_bytes(gzip.decompress((HERE / "log.db.gz").read_bytes()))
+    place.write_bytes(gzip.decompress((HERE / request.param).read_bytes()))
     return place
 
 
@@ -74,6 +76,24 @@ def unescaped(lines):
 async def test_the_file_opens_and_folds(file):
     async with thoughtline.open(f"sqlite:///{file}") as log:
         assert await folded(log) == FOLDED
+
+
+async def test_what_is_counted_and_listed_of_the_file_stays(file):
+    store = SqliteStore(file)
+    for _ in range(2):
+        stats = await store.stats()
+        assert (stats.sessions, stats.events, stats.turns) == (9, 170, 29)
+        assert (stats.entries, stats.chars) == (29, 8755)
+        listed = await store.entries(limit=100, thoughts=True)
+        assert len({entry.turn for entry in listed}) == 29
+        assert all(entry.thoughts for entry in listed)
+        feed = await store.history(None, limit=1000)
+        assert (len(feed.events), feed.position) == (170, 170)
+        await store.summarise()
+    call = next(entry.call for entry in listed if entry.call)
+    same = {entry.turn for entry in listed if entry.call == call}
+    assert {entry.turn for entry in await store.entries(EntryFilter(call=call))} == same
+    await store.close()
 
 
 async def test_the_file_is_exported_as_it_was(file):

@@ -23,9 +23,6 @@ from thoughtline.stores.base import (
     ThoughtEntry,
 )
 
-SEPARATOR = "\x1e"
-"""Separates packed values: JSON text escapes control characters and never contains it."""
-
 
 class QuarantineRecord(Struct, frozen=True):
     """The part of a `quarantined` body that is the same in every version."""
@@ -40,7 +37,7 @@ class _Fork(Struct, frozen=True):
 
 _quarantines = msgspec.json.Decoder(QuarantineRecord)
 _forks = msgspec.json.Decoder(_Fork)
-_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def check_batch(batch: Batch) -> None:
@@ -51,9 +48,13 @@ def check_batch(batch: Batch) -> None:
                 f"an index entry of session {entry.session!r} cannot be filed "
                 f"with session {batch.session!r}"
             )
-    for draft in batch.drafts:
-        if SEPARATOR in draft.data:
-            raise StoreError(f"the data of event {draft.id!r} is not JSON text")
+    for one in batch.drafts:
+        if not (
+            type(one.id) is type(one.parent) is type(one.type) is type(one.data) is str
+            and type(one.version) is int
+            and type(one.at) in (float, int)
+        ):
+            raise StoreError("an event has a value of another type than its field")
 
 
 def find_conflict(batch: Batch, tenant: str | None, last: int) -> Conflict | None:
@@ -97,7 +98,7 @@ def referred_id(type: str, data: str) -> str | None:
     if type == "session_forked":
         try:
             return _forks.decode(data).session
-        except _UNREADABLE:
+        except UNREADABLE:
             return None
     return None
 
@@ -106,7 +107,7 @@ def read_quarantine(data: str) -> QuarantineRecord | None:
     """Read a `quarantined` event of any version; None when it cannot be read."""
     try:
         return _quarantines.decode(data)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 

@@ -38,8 +38,8 @@ async def test_a_listing_that_begins_far_down_leaves_out_whole_blocks(store, mon
 
 async def test_clearing_leaves_keys_and_log_alone(store, tmp_path):
     await store.append(turn("s", "t1", '"hm"', keys=[b"n" * 16]))
-    before = look(tmp_path / "store.db", "SELECT * FROM events")
+    before = look(tmp_path / "store.db", "SELECT thoughts, said FROM batches")
     assert await store.forget(EntryFilter(tenant="T", model="v5")) == 0
     assert await store.forget(ALL_ENTRIES) == 1
-    assert look(tmp_path / "store.db", "SELECT * FROM events") == before
-    assert look(tmp_path / "store.db", "SELECT count(*) FROM names") == [(1,)]
+    assert look(tmp_path / "store.db", "SELECT thoughts, said FROM batches") == before
+    assert look(tmp_path / "store.db", "SELECT count(*) FROM lookup_keys") == [(1,)]

@@ -7,6 +7,7 @@ import pytest
 from thoughtline.stores.sqlite import (
     entries,
     erasure,
+    filed_entries,
     purge,
     queries,
     rows,
@@ -17,7 +18,7 @@ from thoughtline.stores.sqlite import (
 from thoughtline.stores.sqlite.file import DatabaseFile
 from thoughtline.stores.sqlite.purge import _MATCHING as MATCHING
 
-BIG = ("events", "memories", "names", "sessions", "listed_entries", "e", "m", "n", "s", "l")
+BIG = ("batches", "lookup_keys", "sessions", "listed_entries", "pointers", *"bknslp")
 
 
 @pytest.mark.parametrize(
@@ -29,32 +30,28 @@ BIG = ("events", "memories", "names", "sessions", "listed_entries", "e", "m", "n
         (queries._SESSIONS.format(of_tenant=""), "", ""),
         (queries._SESSIONS.format(of_tenant=queries._OF_TENANT), "", ""),
         (
-            statements.widened(
-                statements.widened(statements.widened(rows._look_up_batch, "?", 4), "?", 2),
-                "(?, ?)",
-                4,
-            ),
-            "(?, ?)",
+            statements.widened(statements.widened(rows._look_up_batch, "?", 4), "?", 2),
+            "(?, ?, ?)",
             ", ",
         ),
-        (rows._REFERENCE, "", ""),
-        (rows._DELETE_ENTRIES, "?", ", "),
-        (rows._DELETE_KEYS, "(tenant = ? AND name = ? AND memory = ?)", " OR "),
+        (filed_entries._ENTRIES, "?", ", "),
+        (filed_entries._CLEAR, "?", ", "),
+        (filed_entries._DELETE_EMPTY, "?", ", "),
+        (filed_entries._DELETE_KEYS, "(tenant = ? AND name = ? AND position = ?)", " OR "),
+        (filed_entries._UPDATE, "(?, ?, ?, ?)", ", "),
         (writer._TOUCH, "(?, ?)", ", "),
         (MATCHING.format("s.touched < :untouched_since AND s.number = :number"), "", ""),
         (purge._IS_FORKED, "", ""),
-        (purge._ENTRIES, "", ""),
-        ("DELETE FROM events WHERE session = ?", "", ""),
-        (entries._ENTRIES, "?", ", "),
+        (purge._LAST_ROWS, "", ""),
         (entries._THOUGHTS, "?", ", "),
         (entries._NOT_SUMMARISED, "", ""),
         (entries._OF_CALL, "", ""),
         (entries._OF_KIND, "", ""),
         (entries._OF_KINDS, "", ""),
-        (entries._UPDATE, "(?, ?, ?, ?)", ", "),
-        (erasure._ERASE, "(?, ?, ?)", ", "),
+        (erasure._FILED, "?", ", "),
+        (erasure._ERASE, "(?, ?)", ", "),
         (purge._LEFT_OVER, "", ""),
-        (purge._DELETE_EVENTS, "", ""),
+        (purge._DELETE_ROWS, "?", ", "),
         (queries._ENTRY_TIMES, "", ""),
         (turn_counts._COUNTS, "", ""),
         (turn_counts._STARTED, "", ""),
@@ -67,7 +64,7 @@ def test_no_statement_of_the_hot_path_scans_a_table(tmp_path, statement, row, gl
     named = dict.fromkeys(
         (
             *("tenant", "before", "limit", "session", "untouched_since", "number", "internal"),
-            *("position", "last", "call", "kind", "kinds"),
+            *("position", "last", "call", "kind", "kinds", "after"),
         )
     )
     values = named if re.search(r":\w", text) else [None] * text.count("?")

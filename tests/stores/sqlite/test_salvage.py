@@ -195,7 +195,7 @@ async def test_the_way_out_works_while_the_store_runs(filled):
 async def test_damage_in_one_session_does_not_stop_others_from_being_written(filled):
     path, _ = filled
     content = path.read_bytes()
-    path.write_bytes(content.replace(b'"turn":"session-7.', b'"turn":"session\xff7.'))
+    path.write_bytes(content.replace(b"turn\xabsession-7.", b"turn\xabsession\xff7."))
     store = SqliteStore(path)
     batches = [turn(session, f"{session}.1", keys=[b"again"]) for session in SESSIONS[5:10]]
     outcomes = await asyncio.gather(*map(store.append, batches), return_exceptions=True)

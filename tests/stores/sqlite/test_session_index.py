@@ -16,7 +16,7 @@ async def damaged(store, path, *statements):
 
 async def test_a_key_that_is_not_filed_is_told(store, tmp_path):
     await store.append(turn("s", "t1", '"a"', keys=[A, B]))
-    gone = f"DELETE FROM names WHERE name = x'{A.hex()}'"
+    gone = f"DELETE FROM lookup_keys WHERE name = x'{A.hex()}'"
     again = await damaged(store, tmp_path / "store.db", gone)
     [filed] = await again.index("s")
     assert filed.unfiled == {A}
@@ -28,7 +28,7 @@ async def test_a_key_that_is_not_filed_is_told(store, tmp_path):
 
 async def test_keys_of_entries_that_are_gone_are_pruned(store, tmp_path):
     await store.append(turn("s", "t1", '"a"', keys=[A, B]))
-    again = await damaged(store, tmp_path / "store.db", "DELETE FROM memories")
+    again = await damaged(store, tmp_path / "store.db", "UPDATE batches SET memo = x''")
     assert await again.find("T", [A]) == {}
     assert await again.prune_index() == 2
     assert await again.prune_index() == 0

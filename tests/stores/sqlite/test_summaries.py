@@ -4,13 +4,12 @@ import random
 
 from stores.samples import ORIGIN, turn
 from support.sqlite_files import look
-from thoughtline.log.events import Outcome
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
 from thoughtline.stores.sqlite import SqliteStore, summaries
 
 PLAIN = """
-SELECT count(*), coalesce(sum(chars / entries), 0), min(at), max(at)
-FROM memories WHERE entries > 0
+SELECT count(*), coalesce(sum(chars / entries), 0), min(ended), max(ended)
+FROM batches WHERE entries > 0
 """
 
 
@@ -46,8 +45,7 @@ async def test_they_follow_the_index(store, tmp_path, monkeypatch):
     assert await told(store) == (0, 0, None, None)
 
 
-async def test_a_number_that_is_used_again_is_summarised_again(store):
-    """The last entry is deleted, and the next one gets its number."""
+async def test_what_comes_after_a_deleted_entry_is_summarised(store):
     await store.append(turn("a", "t1", '"one"'))
     await store.append(turn("b", "t2", '"two"'))
     await store.summarise()
@@ -80,27 +78,13 @@ async def test_a_crash_between_two_slices_loses_nothing(store, tmp_path, monkeyp
     assert (await again.stats()).entries == 35
     await again.summarise()
     assert (await again.stats()).entries == 35
-    assert look(tmp_path / "store.db", "SELECT position FROM summarised WHERE source = 'memories'")
+    assert look(tmp_path / "store.db", "SELECT position FROM summarised WHERE source = 'entries'")
     await again.close()
 
 
 async def test_what_cannot_be_read_is_passed_over(store, tmp_path):
     await store.append(turn("s", "t1", '"hm"'))
-    await store._writer.run(
-        lambda db: db.execute("UPDATE memories SET memo = '{' || memo").rowcount
-    )
+    spoil = "UPDATE batches SET memo = CAST(x'c1' || memo AS BLOB)"
+    await store._writer.run(lambda db: db.execute(spoil).rowcount)
     await store.summarise()
     assert (await store.stats()).entries == 1
-
-
-async def test_turns_that_did_not_complete_are_not_counted_in_files_from_before(store):
-    """They were listed once, and are never put back."""
-    await store.append(turn("s", "t1", '"hm"'))
-    await store.append(turn("s", "t2", '"hm"', outcome=Outcome.FAILED))
-    await store._writer.run(
-        lambda db: db.execute("UPDATE memories SET entries = 1, chars = 4").rowcount
-    )
-    for _ in range(2):
-        assert (await store.stats()).entries == 1
-        assert [entry.turn for entry in await store.entries()] == ["t1"]
-        await store.summarise()

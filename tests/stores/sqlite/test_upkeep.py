@@ -26,7 +26,7 @@ async def test_appends_are_written_between_two_slices(store):
 async def test_a_long_session_is_gone_at_once_and_taken_apart_later(store, tmp_path, monkeypatch):
     monkeypatch.setattr(purge, "MAX_EVENTS", 10)
     await store.append(notes("long", 95))
-    await store.append(turn("long", "t1", '"hm"'))
+    await store.append(turn("long", "t1", '"hm"', keys=[b"n" * 16]))
     await store.append(notes("short", 3))
     removed = await store._writer.run(
         lambda db: purge.remove(
@@ -41,8 +41,8 @@ async def test_a_long_session_is_gone_at_once_and_taken_apart_later(store, tmp_p
     await store.close()
     again = SqliteStore(tmp_path / "store.db")
     assert await again.purge(session="nobody") == 0
-    assert look(tmp_path / "store.db", "SELECT count(*) FROM events") == [(5,)]
-    assert look(tmp_path / "store.db", "SELECT count(*) FROM memories") == [(0,)]
+    assert look(tmp_path / "store.db", "SELECT sum(count) FROM batches") == [(5,)]
+    assert look(tmp_path / "store.db", "SELECT count(*) FROM lookup_keys") == [(0,)]
     assert {s.session for s in await again.sessions()} == {"long", "short"}
     await again.close()
 

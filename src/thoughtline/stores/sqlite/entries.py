@@ -6,17 +6,21 @@ and leaves the log alone. It takes a few per transaction, so that appends never 
 """
 
 import heapq
-import sqlite3
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
 
 from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import Thought
 from thoughtline.stores import rules
 from thoughtline.stores.base import EntryFilter, ThoughtEntry
-from thoughtline.stores.sqlite import rows, statements, summaries
+from thoughtline.stores.row import RowPlace, open_thoughts
+from thoughtline.stores.sqlite import filed_entries, statements, summaries
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.filed_entries import EntryRow, read_rows
+from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
 
 CHUNK = 128
 """Index entries in one transaction, and read at once."""
@@ -30,54 +34,49 @@ BLOCK = 500
 MAX_NUMBER = 2**63 - 1
 """Above every number of an entry."""
 
-_ENTRIES = """
-SELECT json_group_array(json_array(
-    m.number, s.tenant, t.tenant, printf('%!.17g', s.touched), s.kept, m.memo
-))
-FROM memories AS m
-CROSS JOIN sessions AS s ON s.number = m.session
-CROSS JOIN tenants AS t ON t.number = s.tenant
-WHERE m.number IN ({slots})
-"""
-_THOUGHTS = """
-SELECT group_concat(m.number || ' ' || e.position || ' ' || e.version || ' ' || e.data, char(30))
-FROM memories AS m CROSS JOIN events AS e
-WHERE m.number IN ({slots})
-  AND e.type = 'reasoning' AND e.parent = m.turn AND e.session = m.session
-"""
+_THOUGHTS = packed(
+    """
+SELECT {rows}
+FROM batches AS f
+CROSS JOIN batches AS b ON b.turn = f.turn AND b.session = f.session
+CROSS JOIN sessions AS s ON s.number = f.session
+WHERE f.position IN ({slots}) AND b.thoughts <> x''
+""",
+    ["f.position", "b.position", "s.session", ROW_NAME],
+    ["b.thoughts"],
+)
 _NOT_SUMMARISED = """
-SELECT number FROM memories
-WHERE number > :position AND number <= :last AND entries > 0 ORDER BY number DESC LIMIT :limit
+SELECT position FROM batches
+WHERE position > :position AND position <= :last AND entries > 0
+ORDER BY position DESC LIMIT :limit
 """
 _OF_SESSION = """
-SELECT m.number FROM memories AS m
-WHERE m.session = (SELECT number FROM sessions WHERE session = :session)
-  AND (:turn IS NULL OR m.turn = :turn) AND m.number <= :last AND m.entries > 0
-ORDER BY m.number DESC LIMIT :limit
+SELECT b.position FROM batches AS b
+WHERE b.session = (SELECT number FROM sessions WHERE session = :session)
+  AND (:turn IS NULL OR b.turn = :turn) AND b.position <= :last AND b.entries > 0
+ORDER BY b.position DESC LIMIT :limit
 """
 _OF_TURN = """
-SELECT m.number FROM memories AS m
-WHERE m.session IN (SELECT session FROM events WHERE type = 'reasoning' AND parent = :turn)
-  AND m.turn = :turn AND m.number <= :last AND m.entries > 0
-ORDER BY m.number DESC LIMIT :limit
+SELECT position FROM batches
+WHERE turn = :turn AND position <= :last AND entries > 0 ORDER BY position DESC LIMIT :limit
 """
 _OF_CALL = """
-SELECT memory FROM listed_calls WHERE call = :call AND memory <= :last
-ORDER BY memory DESC LIMIT :limit
+SELECT position FROM listed_calls WHERE call = :call AND position <= :last
+ORDER BY position DESC LIMIT :limit
 """
 _OF_KIND = """
-SELECT memory FROM listed_entries WHERE kind = :kind AND memory <= :last
-ORDER BY memory DESC LIMIT :limit
+SELECT position FROM listed_entries WHERE kind = :kind AND position <= :last
+ORDER BY position DESC LIMIT :limit
 """
 _OF_KINDS = """
-SELECT memory FROM listed_entries
-WHERE memory <= :last AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
-ORDER BY memory DESC LIMIT :limit
+SELECT position FROM listed_entries
+WHERE position <= :last AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
+ORDER BY position DESC LIMIT :limit
 """
 _BLOCK = """
-SELECT coalesce(sum(shown), 0), min(memory) FROM (
-    SELECT memory, shown, kind FROM listed_entries WHERE memory <= :last
-    ORDER BY memory DESC LIMIT :limit
+SELECT coalesce(sum(shown), 0), min(position) FROM (
+    SELECT position, shown, kind FROM listed_entries WHERE position <= :last
+    ORDER BY position DESC LIMIT :limit
 ) WHERE :kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds))
 """
 _KINDS = """
@@ -91,39 +90,14 @@ _COUNT_KINDS = """
 SELECT coalesce(sum(entries), 0) FROM entry_groups
 WHERE :kinds IS NULL OR number IN (SELECT value FROM json_each(:kinds))
 """
-_UPDATE = """
-UPDATE memories SET entries = new.column2, chars = new.column3, memo = new.column4
-FROM (VALUES {slots}) AS new WHERE memories.number = new.column1
-"""
-_filed = msgspec.json.Decoder(list[tuple[int, int, str, str, int, str]])
+_TENANTS = "SELECT tenant FROM tenants WHERE :tenant IS NULL OR tenant = :tenant"
 _encode = msgspec.json.Encoder().encode
-
-
-class EntryRow(msgspec.Struct, frozen=True):
-    """An index entry as the tables have it."""
-
-    number: int
-    tenant_number: int
-    tenant: str
-    touched: float
-    kept: bool
-    entry: IndexEntry
-
-
-class ReasoningRow(msgspec.Struct, frozen=True):
-    """Position and data of a reasoning event."""
-
-    position: int
-    version: int
-    data: str
 
 
 # -- which entries ---------------------------------------------------------------------------
 
 
-def candidates(
-    db: sqlite3.Connection, entry_filter: EntryFilter, last: int = MAX_NUMBER
-) -> Iterator[int]:
+def candidates(db: Connection, entry_filter: EntryFilter, last: int = MAX_NUMBER) -> Iterator[int]:
     """Yield the numbers of entries that may match, from `last` downwards."""
     values: dict[str, Any] = {"limit": CHUNK}
     if entry_filter.session is not None:
@@ -133,12 +107,15 @@ def candidates(
     if entry_filter.turn is not None:
         yield from _numbers(db, _OF_TURN, values | {"turn": entry_filter.turn}, last)
         return
-    position = summaries.position(db, "memories")
+    position = summaries.position(db, "entries")
     yield from _numbers(db, _NOT_SUMMARISED, values | {"position": position}, last)
     last = min(last, position)
     kinds = _kinds(db, entry_filter)
     if entry_filter.call is not None:
-        yield from _numbers(db, _OF_CALL, values | {"call": entry_filter.call}, last)
+        tenants = [t for (t,) in db.execute(_TENANTS, {"tenant": entry_filter.tenant}).fetchall()]
+        calls = {db.cipher.blind_word(tenant, entry_filter.call) for tenant in tenants}
+        each = [_numbers(db, _OF_CALL, values | {"call": call}, last) for call in calls]
+        yield from heapq.merge(*each, reverse=True)
     elif kinds is None or len(kinds) > MAX_MERGED:
         yield from _numbers(db, _OF_KINDS, values | {"kinds": _listed(kinds)}, last)
     else:
@@ -146,9 +123,7 @@ def candidates(
         yield from heapq.merge(*each, reverse=True)
 
 
-def _numbers(
-    db: sqlite3.Connection, statement: str, values: dict[str, Any], last: int
-) -> Iterator[int]:
+def _numbers(db: Connection, statement: str, values: dict[str, Any], last: int) -> Iterator[int]:
     while True:
         found = db.execute(statement, values | {"last": last}).fetchall()
         for (number,) in found:
@@ -158,7 +133,7 @@ def _numbers(
         last = found[-1][0] - 1
 
 
-def _kinds(db: sqlite3.Connection, entry_filter: EntryFilter) -> list[int] | None:
+def _kinds(db: Connection, entry_filter: EntryFilter) -> list[int] | None:
     """Return the groups whose entries match; None: all of them."""
     if entry_filter.tenant is entry_filter.provider is entry_filter.model is None:
         return None
@@ -181,7 +156,7 @@ def _listed(kinds: list[int] | None) -> str | None:
     return None if kinds is None else _encode(kinds).decode()
 
 
-def count(db: sqlite3.Connection, entry_filter: EntryFilter) -> int:
+def count(db: Connection, entry_filter: EntryFilter) -> int:
     """Return about how many index entries match: how long clearing them will take."""
     if _is_narrow(entry_filter):
         return sum(1 for _ in candidates(db, entry_filter))
@@ -193,7 +168,7 @@ def count(db: sqlite3.Connection, entry_filter: EntryFilter) -> int:
 
 
 def list_entries(
-    db: sqlite3.Connection,
+    db: Connection,
     entry_filter: EntryFilter,
     *,
     limit: int,
@@ -213,23 +188,21 @@ def list_entries(
     return [
         rules.thought_entry(
             row.entry,
-            (row.number, nth),
+            (row.position, nth),
             call,
             tenant=row.tenant,
             touched=row.touched,
             kept=row.kept,
-            thoughts=known.get(row.number, ()),
+            thoughts=known.get(row.position, ()),
         )
         for row, nth, call in found
     ]
 
 
-def _skip(
-    db: sqlite3.Connection, entry_filter: EntryFilter, last: int, offset: int
-) -> tuple[int, int]:
+def _skip(db: Connection, entry_filter: EntryFilter, last: int, offset: int) -> tuple[int, int]:
     """Leave out whole blocks of entries; returns where to go on, and how many are still to go."""
-    position = summaries.position(db, "memories")
-    newest = db.execute("SELECT max(number) FROM memories").fetchone()[0] or 0
+    position = summaries.position(db, "entries")
+    newest = db.execute("SELECT max(position) FROM batches").fetchone()[0] or 0
     if _is_narrow(entry_filter) or newest > position:
         return last, offset
     kinds = _listed(_kinds(db, entry_filter))
@@ -243,7 +216,7 @@ def _skip(
 
 
 def _shown(
-    db: sqlite3.Connection, entry_filter: EntryFilter, last: int, after: tuple[int, int] | None
+    db: Connection, entry_filter: EntryFilter, last: int, after: tuple[int, int] | None
 ) -> Iterator[tuple[EntryRow, int, str]]:
     """Yield entries with their calls and the places of these, in the order of a listing."""
     numbers = candidates(db, entry_filter, last)
@@ -253,47 +226,30 @@ def _shown(
                 continue
             for nth, call in rules.shown_calls(row.entry):
                 wanted = entry_filter.call in {None, call}
-                if wanted and (after is None or (-row.number, nth) > (-after[0], after[1])):
+                if wanted and (after is None or (-row.position, nth) > (-after[0], after[1])):
                     yield row, nth, call
 
 
-def read_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> list[EntryRow]:
-    """Return index entries by number, the last filed first."""
-    found: list[EntryRow] = []
-    for cursor in statements.execute(db, _ENTRIES, "?", numbers):
-        for number, owner, tenant, touched, kept, memo in _filed.decode(cursor.fetchone()[0]):
-            entry = rows.entry_decoder.decode(memo)
-            found.append(EntryRow(number, owner, tenant, float(touched), bool(kept), entry))
-    return sorted(found, key=lambda row: -row.number)
-
-
-def _thoughts_of(db: sqlite3.Connection, found: Sequence[EntryRow]) -> dict[int, Any]:
-    entries = {row.number: row.entry for row in found}
-    reasoning = reasoning_of(db, list(entries))
+def _thoughts_of(db: Connection, found: Sequence[EntryRow]) -> dict[int, tuple[Thought, ...]]:
+    entries = {row.position: row for row in found}
+    reasoning: dict[int, list[tuple[int, RowPlace, bytes]]] = {}
+    for cursor in statements.execute(db, _THOUGHTS, "?", list(entries)):
+        for number, position, session, row, value in unpacked(cursor.fetchone()[0], 1):
+            place = row_place(entries[number].tenant, session, row)
+            reasoning.setdefault(number, []).append((position, place, value))
     return {
         number: rules.with_thoughts(
-            entry, [(row.version, row.data) for row in reasoning.get(number, ())]
+            row.entry,
+            chain.from_iterable(
+                open_thoughts(value, place, db.cipher)
+                for _, place, value in sorted(reasoning.get(number, ()))
+            ),
         ).thoughts
-        for number, entry in entries.items()
+        for number, row in entries.items()
     }
 
 
-def reasoning_of(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, list[ReasoningRow]]:
-    """Return the reasoning events of these entries, in order."""
-    reasoning: dict[int, list[ReasoningRow]] = {}
-    for cursor in statements.execute(db, _THOUGHTS, "?", numbers):
-        (packed,) = cursor.fetchone()
-        for piece in packed.split(rules.SEPARATOR) if packed else ():
-            number, position, version, data = piece.split(" ", 3)
-            reasoning.setdefault(int(number), []).append(
-                ReasoningRow(int(position), int(version), data)
-            )
-    for found in reasoning.values():
-        found.sort(key=lambda row: row.position)
-    return reasoning
-
-
-def count_calls(db: sqlite3.Connection, call: str) -> dict[str, int]:
+def count_calls(db: Connection, call: str) -> dict[str, int]:
     """Return how many entries each tenant has for a tool call of this id."""
     wanted = EntryFilter(call=call)
     db.execute("BEGIN")
@@ -307,7 +263,7 @@ def count_calls(db: sqlite3.Connection, call: str) -> dict[str, int]:
 # -- clearing --------------------------------------------------------------------------------
 
 
-def next_matches(db: sqlite3.Connection, entry_filter: EntryFilter, last: int) -> list[int]:
+def next_matches(db: Connection, entry_filter: EntryFilter, last: int) -> list[int]:
     """Return the numbers of the next entries that may match, from `last` downwards."""
     db.execute("BEGIN")
     try:
@@ -316,7 +272,7 @@ def next_matches(db: sqlite3.Connection, entry_filter: EntryFilter, last: int) -
         db.execute("ROLLBACK")
 
 
-def forget(db: sqlite3.Connection, numbers: Sequence[int], entry_filter: EntryFilter) -> int:
+def forget(db: Connection, numbers: Sequence[int], entry_filter: EntryFilter) -> int:
     """Clear those that still match; returns how many thought entries."""
     cleared = 0
     changed: list[tuple[EntryRow, IndexEntry]] = []
@@ -325,21 +281,5 @@ def forget(db: sqlite3.Connection, numbers: Sequence[int], entry_filter: EntryFi
             entry, count = rules.forget_entry(row.entry, entry_filter)
             changed.append((row, entry))
             cleared += count
-    update_entries(db, changed)
+    filed_entries.update(db, changed)
     return cleared
-
-
-def update_entries(db: sqlite3.Connection, changed: Sequence[tuple[EntryRow, IndexEntry]]) -> None:
-    """Write entries whose calls were forgotten, in place, and bring the summaries up to date."""
-    values: list[Any] = []
-    for row, entry in changed:
-        found = rules.entry_summary(entry)
-        values += (row.number, found.entries, found.chars, _encode(entry).decode())
-    statements.execute(db, _UPDATE, "(?, ?, ?, ?)", values)
-    summaries.remove_entries(
-        db,
-        [row.number for row, _ in changed],
-        [(call, row.number) for row, _ in changed for call in row.entry.calls],
-    )
-    still_listed = [row.number for row, entry in changed if rules.shown_calls(entry)]
-    summaries.add_again(db, still_listed)

@@ -1,11 +1,10 @@
 """Erases thoughts from the log: the events stay, with nothing in them to be sent or read.
 
-A reader goes through the reasoning events and compares each with the filter, by its index entry or
-by its own origin; the writer blanks a few per transaction and marks their entries as forgotten.
-What is erased is overwritten in the file (`secure_delete`).
+A reader goes through the rows with thoughts and compares each with the filter, by its index entry
+or by the origin of a thought; the writer blanks a few per transaction and marks their entries as
+forgotten. What is erased is overwritten in the file (`secure_delete`).
 """
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,78 +15,117 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Origin
 from thoughtline.stores import rules
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
-from thoughtline.stores.sqlite import entries, queries, rows, statements
+from thoughtline.stores.row import RowPlace, open_thoughts, seal_thoughts
+from thoughtline.stores.sqlite import filed_entries, queries, statements
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.filed_entries import EntryRow
+from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
 
-CHUNK = 200
-"""Reasoning events in one transaction."""
+CHUNK = 100
+"""Rows with thoughts in one transaction."""
 
-_REASONING = """
-SELECT json_group_array(json_array(
-    e.position, e.version, e.data, e.parent, s.session, t.tenant, m.number, m.memo
-)) FROM (
-    SELECT position, version, data, parent, session FROM events
-    WHERE position > :after AND type = 'reasoning' {session} ORDER BY position LIMIT :limit
-) AS e
-CROSS JOIN sessions AS s ON s.number = e.session
+_ROWS = packed(
+    """
+SELECT {rows} FROM (
+    SELECT position, id, turn, session, thoughts FROM batches
+    WHERE position > :after AND thoughts <> x'' {session} ORDER BY position LIMIT :limit
+) AS b
+CROSS JOIN sessions AS s ON s.number = b.session
 CROSS JOIN tenants AS t ON t.number = s.tenant
-LEFT JOIN memories AS m ON m.session = e.session AND m.turn = e.parent
-"""
+""",
+    ["b.position", "t.tenant", "s.session", "b.turn", ROW_NAME],
+    ["b.thoughts"],
+)
 _OF_SESSION = "AND session = (SELECT number FROM sessions WHERE session = :session)"
-_ERASE = """
-UPDATE events SET version = erased.column2, data = erased.column3
-FROM (VALUES {slots}) AS erased WHERE events.position = erased.column1
+_FILED = """
+SELECT json_group_array(json_array(b.position, f.position))
+FROM batches AS b CROSS JOIN batches AS f ON f.turn = b.turn AND f.session = b.session
+WHERE b.position IN ({slots}) AND f.memo <> x''
 """
-_rows = msgspec.json.Decoder(list[tuple[int, int, str, str, str, str, int | None, str | None]])
+_ERASE = """
+UPDATE batches SET thoughts = erased.column2
+FROM (VALUES {slots}) AS erased WHERE batches.position = erased.column1
+"""
+_pairs = msgspec.json.Decoder(list[tuple[int, int]])
+
+
+class ErasedRow(Struct, frozen=True):
+    """The thoughts of a row as they will be, and how many of them are erased."""
+
+    position: int
+    place: RowPlace
+    thoughts: list[tuple[int, str]]
+    count: int
 
 
 class ErasePage(Struct, frozen=True):
-    """What of some reasoning events is to be erased."""
+    """What of some rows is to be erased."""
 
-    events: list[tuple[int, int, str]]  # position, version, data
-    entries: dict[int, str]  # number of the index entry → its turn
+    rows: list[ErasedRow]
+    entries: list[int]  # positions of their index entries
     position: int  # where the next page begins
     newest: int
     more: bool
 
 
-def read_page(db: sqlite3.Connection, entry_filter: EntryFilter, after: int) -> ErasePage:
-    """Return the thoughts to erase among the next reasoning events."""
-    statement = _REASONING.replace("{session}", "" if entry_filter.session is None else _OF_SESSION)
+def read_page(db: Connection, entry_filter: EntryFilter, after: int) -> ErasePage:
+    """Return the thoughts to erase among the next rows that have some."""
+    statement = _ROWS.replace("{session}", "" if entry_filter.session is None else _OF_SESSION)
     values = {"after": after, "limit": CHUNK, "session": entry_filter.session}
-    found = _rows.decode(db.execute(statement, values).fetchone()[0])
-    events: list[tuple[int, int, str]] = []
-    filed: dict[int, str] = {}
-    for position, version, data, turn, session, tenant, number, memo in found:
-        thought = rules.read_thought(version, data)
-        if thought is not None and thought.forgotten:
-            continue
-        if memo is not None:
-            entry = rows.entry_decoder.decode(memo)
-        else:
-            origin = (thought.origin if thought else None) or Origin()
-            entry = IndexEntry(session, turn, origin=origin)
-        if rules.filter_matches(entry_filter, tenant, entry):
-            events.append((position, version, data))
-            if number is not None:
-                filed[number] = turn
-    last = max((row[0] for row in found), default=after)
-    return ErasePage(events, filed, last, queries.position(db), len(found) == CHUNK)
+    db.execute("BEGIN")
+    try:
+        found = list(unpacked(db.execute(statement, values).fetchone()[0], 1))
+        filed = _filed(db, [row[0] for row in found])
+        newest = queries.position(db)
+    finally:
+        db.execute("ROLLBACK")
+    rows: list[ErasedRow] = []
+    marked: list[int] = []
+    for position, tenant, session, turn, name, value in found:
+        place, entry_row = row_place(tenant, session, name), filed.get(position)
+        thoughts = open_thoughts(value, place, db.cipher)
+        blank = [_blanked(one) for one in thoughts]
+        count = sum(new != old for new, old in zip(blank, thoughts, strict=True))
+        entry = entry_row.entry if entry_row else _unfiled(session, turn, thoughts)
+        if count and rules.filter_matches(entry_filter, tenant, entry):
+            rows.append(ErasedRow(position, place, blank, count))
+            marked += [entry_row.position] if entry_row else []
+    last = found[-1][0] if found else after
+    return ErasePage(rows, list(dict.fromkeys(marked)), last, newest, len(found) == CHUNK)
 
 
-def erase(db: sqlite3.Connection, page: ErasePage) -> int:
+def _filed(db: Connection, positions: Sequence[int]) -> dict[int, EntryRow]:
+    """Return the index entries of the turns of these rows."""
+    pairs: list[tuple[int, int]] = []
+    for cursor in statements.execute(db, _FILED, "?", positions):
+        pairs += _pairs.decode(cursor.fetchone()[0])
+    found = filed_entries.read_rows(db, list({entry for _, entry in pairs}))
+    entries = {row.position: row for row in found}
+    return {position: entries[entry] for position, entry in pairs}
+
+
+def _blanked(stored: tuple[int, str]) -> tuple[int, str]:
+    thought = rules.read_thought(*stored)
+    forgotten = thought is not None and thought.forgotten
+    return stored if forgotten else rules.blank_thought(*stored)
+
+
+def _unfiled(session: str, turn: str, thoughts: Sequence[tuple[int, str]]) -> IndexEntry:
+    """Return an entry for thoughts that have none, to compare with a filter."""
+    read = [rules.read_thought(*stored) for stored in thoughts]
+    origin = next((one.origin for one in read if one is not None and one.origin), Origin())
+    return IndexEntry(session, turn, origin=origin)
+
+
+def erase(db: Connection, page: ErasePage) -> int:
     """Erase the thoughts of a page; returns how many."""
-    blank: list[Any] = []
-    for position, version, data in page.events:
-        blank += (position, *rules.blank_thought(version, data))
-    erased = sum(c.rowcount for c in statements.execute(db, _ERASE, "(?, ?, ?)", blank))
-    _forget(db, page.entries)
-    return erased
-
-
-def _forget(db: sqlite3.Connection, filed: dict[int, str]) -> None:
-    changed: Sequence[tuple[entries.EntryRow, IndexEntry]] = [
+    values: list[Any] = []
+    for row in page.rows:
+        values += (row.position, bytearray(seal_thoughts(row.thoughts, row.place, db.cipher)))
+    statements.execute(db, _ERASE, "(?, ?)", values)
+    changed = [
         (row, rules.forget_entry(row.entry, ALL_ENTRIES)[0])
-        for row in entries.read_rows(db, list(filed))
-        if row.entry.turn == filed[row.number]  # a number may be used again
+        for row in filed_entries.read_rows(db, page.entries)
     ]
-    entries.update_entries(db, changed)
+    filed_entries.update(db, changed)
+    return sum(row.count for row in page.rows)

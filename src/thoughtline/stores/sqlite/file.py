@@ -7,6 +7,7 @@ say what happened and what to do.
 
 import os
 import shlex
+import shutil
 import sqlite3
 import time
 from contextlib import suppress
@@ -15,10 +16,14 @@ from pathlib import Path
 import msgspec
 
 from thoughtline.errors import Corrupt, StoreError, Unavailable
+from thoughtline.stores.base import Progress
+from thoughtline.stores.row import PLAIN, Cipher
 from thoughtline.stores.sqlite import migrations
+from thoughtline.stores.sqlite.connection import Connection
 
 SYNCHRONOUS = ("normal", "full")
 _STATEMENTS = 512  # prepared statements kept by a connection: every width of every statement
+_ROOM = 2  # how much space a migration needs, in sizes of the file: its journal, and new rows
 _PRIMARY = 0xFF  # the low byte of an extended result code
 
 
@@ -42,7 +47,9 @@ def _has_content(path: Path) -> bool:
 class DatabaseFile:
     """A SQLite file and the settings to open it with."""
 
-    def __init__(self, path: Path, *, timeout: float, synchronous: str) -> None:
+    def __init__(
+        self, path: Path, *, timeout: float, synchronous: str, cipher: Cipher = PLAIN
+    ) -> None:
         if synchronous not in SYNCHRONOUS:
             raise StoreError(
                 f"synchronous is {synchronous!r}; it can be {' or '.join(SYNCHRONOUS)}"
@@ -51,6 +58,8 @@ class DatabaseFile:
         self.timeout = timeout
         self._wal = self.path.with_name(self.path.name + "-wal")
         self._synchronous = synchronous
+        self.cipher = cipher
+        self.progress: Progress | None = None  # is told how far a migration is
 
     def inode(self) -> tuple[int, int] | None:
         """Return device and inode of the file at the path; None when there is none."""
@@ -62,17 +71,20 @@ class DatabaseFile:
 
     # -- opening -----------------------------------------------------------------------------
 
-    def _connect(self, query: str) -> sqlite3.Connection:
-        return sqlite3.connect(
+    def _connect(self, query: str) -> Connection:
+        db = sqlite3.connect(
             f"{self.path.as_uri()}?{query}",
             uri=True,
             timeout=self.timeout,
             isolation_level=None,  # transactions are begun and ended explicitly
             check_same_thread=False,  # each has one user at a time, not one thread for life
             cached_statements=_STATEMENTS,
+            factory=Connection,
         )
+        db.cipher = self.cipher
+        return db
 
-    def for_writing(self) -> sqlite3.Connection:
+    def for_writing(self) -> Connection:
         """Open a connection that may write; creates the file and migrates its tables."""
         deadline = time.monotonic() + self.timeout
         if not self.path.exists() and _has_content(self._wal):
@@ -89,18 +101,20 @@ class DatabaseFile:
                 self._prepare(db)
             except sqlite3.OperationalError as error:
                 db.close()
-                # Two processes that create one file at once: SQLite answers without waiting.
+                # Two processes that create or migrate one file: SQLite answers without waiting.
                 if code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
-                time.sleep(0.01)
+                time.sleep(0.005 + os.getpid() % 16 / 1_000)
             except BaseException:
                 db.close()
                 raise
             else:
                 return db
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        migrations.check(db, self.path)
+    def _prepare(self, db: Connection) -> None:
+        db.execute("PRAGMA secure_delete = ON")  # what was purged is overwritten, not just unlinked
+        if migrations.is_behind(db, self.path):
+            self._migrate(db)
         (mode,) = db.execute("PRAGMA journal_mode").fetchone()
         if mode != "wal":
             (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -110,13 +124,29 @@ class DatabaseFile:
                 "put it on a local disk that can map files into memory"
             )
         db.execute(f"PRAGMA synchronous = {self._synchronous}")
-        db.execute("PRAGMA secure_delete = ON")  # what was purged is overwritten, not just unlinked
         db.execute("PRAGMA journal_size_limit = 67108864")
         db.execute("PRAGMA cache_size = -64000")
         db.execute("PRAGMA wal_autocheckpoint = 16000")
         migrations.migrate(db, self.path)
 
-    def for_reading(self) -> tuple[sqlite3.Connection, bool]:
+    def _migrate(self, db: Connection) -> None:
+        """Bring a file of an earlier version to the tables of this one.
+
+        Nobody else may have it open: a program that runs does not look at the version again. So
+        the write-ahead log is left for the while, which SQLite allows to a single connection only.
+        """
+        size = self.path.stat().st_size
+        free = shutil.disk_usage(self.path.parent).free
+        if free < _ROOM * size:
+            raise Unavailable(
+                f"{self.path} was written by an earlier version; bringing it to this one's layout "
+                f"needs {_ROOM * size >> 20} MB beside it, and {free >> 20} MB are free: "
+                "free some space and try again"
+            )
+        db.execute("PRAGMA journal_mode = DELETE")
+        migrations.migrate(db, self.path, self.progress)
+
+    def for_reading(self) -> tuple[Connection, bool]:
         """Open a connection that only reads, and return whether it may be used again.
 
         Raises `NotMigrated` when a writer has to open the file first.
@@ -134,7 +164,7 @@ class DatabaseFile:
         # But it would not notice either when somebody can again, so this is for one use only.
         return self._checked(self._connect("mode=ro&immutable=1")), False
 
-    def _checked(self, db: sqlite3.Connection) -> sqlite3.Connection:
+    def _checked(self, db: Connection) -> Connection:
         try:
             db.execute("PRAGMA query_only = ON")
             db.execute("PRAGMA cache_size = -16000")

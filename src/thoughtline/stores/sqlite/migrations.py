@@ -1,17 +1,24 @@
 """Numbered migrations from an empty file to the current tables.
 
-A migration is a file `sql/NNNN_name.sql`, run once and in order, all that are missing in one
-transaction; the number of the last one is the file's `user_version`. A file that was written by a
-newer version or by another program is refused with an explanation and not touched.
+A migration is a file `sql/NNNN_name.sql`, and a function where that is not enough, run once and in
+order, all that are missing in one transaction; the number of the last one is the file's
+`user_version`. A file that was written by a newer version or by another program is refused with an
+explanation and not touched.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 from thoughtline.errors import StoreError
+from thoughtline.stores.base import Progress
+from thoughtline.stores.sqlite import one_row_per_turn
+from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.statements import SQL, load
+
+MOVES: dict[int, Callable[[Connection, Progress | None], None]] = {4: one_row_per_turn.move}
+"""What a step does beside its statements, after them."""
 
 APPLICATION = 0x54484C4E
 """The `application_id` that `0001_initial.sql` gives to a file."""
@@ -75,7 +82,12 @@ def check(db: sqlite3.Connection, path: Path, *, complete: bool = False) -> int:
     return int(version)
 
 
-def migrate(db: sqlite3.Connection, path: Path) -> None:
+def is_behind(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file has content of an earlier version."""
+    return 0 < check(db, path) < max(steps())
+
+
+def migrate(db: Connection, path: Path, progress: Progress | None = None) -> None:
     """Run the migrations that the file does not have yet."""
     if check(db, path) == max(steps()):
         return
@@ -86,6 +98,8 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
             if step > version:
                 for statement in statements(load(name)):
                     db.execute(statement)
+                if step in MOVES:
+                    MOVES[step](db, progress)
                 db.execute(f"PRAGMA user_version = {step}")
         db.execute("COMMIT")
     except BaseException:

@@ -6,14 +6,15 @@ each again: a session that was touched meanwhile stays. A long session is first 
 is gone for everybody, and then taken apart; what a crash leaves of it goes with the next purge.
 """
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from thoughtline.stores.base import INTERNAL_PREFIX
-from thoughtline.stores.sqlite import rows
+from thoughtline.stores.sqlite import filed_entries, statements
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.packed import DELETED_PREFIX
 
 CHUNK = 32
 """Sessions in one transaction."""
@@ -21,11 +22,8 @@ CHUNK = 32
 MAX_EVENTS = 250
 """Events in one transaction."""
 
-MAX_ENTRIES = 64
-"""Index entries of a long session in one transaction."""
-
-DELETED_PREFIX = f"{INTERNAL_PREFIX}deleted:"
-"""Begins the id of a session that is being deleted."""
+MAX_ROWS = 64
+"""Rows of a long session in one transaction."""
 
 _MATCHING = "SELECT s.number, s.session, s.tenant, s.last + 1 FROM sessions AS s WHERE {}"
 _CONDITIONS = {
@@ -37,21 +35,12 @@ _EXPIRES = "s.kept = 0 AND substr(s.session, 1, length(:internal)) <> :internal"
 _LEFT_OVER = "SELECT number FROM sessions WHERE session >= ? AND session < ?"
 _IS_FORKED = """
 SELECT EXISTS (
-    SELECT 1 FROM events WHERE about = ? AND type = 'session_forked' AND session <> ?
+    SELECT 1 FROM pointers WHERE about = ? AND type = 'session_forked' AND session <> ?
 )
 """
-_ENTRIES = """
-SELECT json_group_array(json_array(number, tenant, memo)) FROM (
-    SELECT m.number, s.tenant, m.memo
-    FROM sessions AS s CROSS JOIN memories AS m ON m.session = s.number
-    WHERE s.number = ? LIMIT ?
-)
-"""
-_DELETE_EVENTS = """
-DELETE FROM events WHERE session = :session AND seq > (
-    SELECT coalesce(max(seq), 0) - :limit FROM events WHERE session = :session
-)
-"""
+_LAST_ROWS = "SELECT position FROM batches WHERE session = ? ORDER BY first DESC LIMIT ?"
+_DELETE_ROWS = "DELETE FROM batches WHERE position IN ({slots})"
+_POINTERS = "DELETE FROM pointers WHERE session = ?"
 _DELETE_TENANT = """
 DELETE FROM tenants
 WHERE number = :tenant AND NOT EXISTS (SELECT 1 FROM sessions WHERE tenant = :tenant)
@@ -87,7 +76,7 @@ class SessionSize(Struct, frozen=True):
         return self.events > MAX_EVENTS
 
 
-def list_sessions(db: sqlite3.Connection, conditions: PurgeFilter) -> list[SessionSize]:
+def list_sessions(db: Connection, conditions: PurgeFilter) -> list[SessionSize]:
     """Return the sessions that match, the youngest first."""
     statement = _MATCHING.format(conditions.sql)
     found = db.execute(statement, msgspec.structs.asdict(conditions)).fetchall()
@@ -109,9 +98,7 @@ def slices(sessions: Sequence[SessionSize]) -> Iterator[list[SessionSize]]:
         yield some
 
 
-def remove(
-    db: sqlite3.Connection, sessions: Sequence[SessionSize], conditions: PurgeFilter
-) -> set[int]:
+def remove(db: Connection, sessions: Sequence[SessionSize], conditions: PurgeFilter) -> set[int]:
     """Delete the sessions that still match and that no fork refers to; returns their numbers.
 
     A long one is only renamed: `remove_part` does the rest.
@@ -127,7 +114,7 @@ def remove(
         if db.execute(_IS_FORKED, (session, one.number)).fetchone()[0]:
             continue
         if one.long:
-            name = f"{DELETED_PREFIX}{one.number}"
+            name = f"{DELETED_PREFIX}{one.number}:{session}"
             db.execute("UPDATE sessions SET session = ? WHERE number = ?", (name, one.number))
         else:
             _delete(db, one.number, tenant)
@@ -135,33 +122,34 @@ def remove(
     return removed
 
 
-def _delete(db: sqlite3.Connection, number: int, tenant: int) -> None:
-    (filed,) = db.execute(_ENTRIES, (number, -1)).fetchone()
-    if entries := rows.filed_decoder.decode(filed):
-        rows.delete_entries(db, entries)
-    db.execute("DELETE FROM events WHERE session = ?", (number,))
+def _delete(db: Connection, number: int, tenant: int) -> None:
+    _delete_rows(db, number, -1)
     _delete_row(db, number, tenant)
 
 
-def _delete_row(db: sqlite3.Connection, number: int, tenant: int) -> None:
+def _delete_rows(db: Connection, number: int, limit: int) -> int:
+    """Delete the last rows of a session, with their index entries; returns how many."""
+    positions = [position for (position,) in db.execute(_LAST_ROWS, (number, limit)).fetchall()]
+    filed_entries.take_out(db, filed_entries.read_rows(db, positions))
+    statements.execute(db, _DELETE_ROWS, "?", positions)
+    return len(positions)
+
+
+def _delete_row(db: Connection, number: int, tenant: int) -> None:
+    db.execute(_POINTERS, (number,))
     db.execute("DELETE FROM sessions WHERE number = ?", (number,))
     db.execute(_DELETE_TENANT, {"tenant": tenant})
 
 
-def left_over(db: sqlite3.Connection) -> list[int]:
+def left_over(db: Connection) -> list[int]:
     """Return the sessions that were renamed and are not deleted yet."""
     end = DELETED_PREFIX[:-1] + chr(ord(DELETED_PREFIX[-1]) + 1)
     return [number for (number,) in db.execute(_LEFT_OVER, (DELETED_PREFIX, end)).fetchall()]
 
 
-def remove_part(db: sqlite3.Connection, number: int) -> int:
-    """Delete a part of a renamed session, from its end; returns how many events. 0: it is gone."""
-    (filed,) = db.execute(_ENTRIES, (number, MAX_ENTRIES)).fetchone()
-    if entries := rows.filed_decoder.decode(filed):
-        rows.delete_entries(db, entries)
-        return len(entries)
-    values = {"session": number, "limit": MAX_EVENTS}
-    if count := db.execute(_DELETE_EVENTS, values).rowcount:
+def remove_part(db: Connection, number: int) -> int:
+    """Delete a part of a renamed session, from its end; returns how many rows. 0: it is gone."""
+    if count := _delete_rows(db, number, MAX_ROWS):
         return count
     found = db.execute("SELECT tenant FROM sessions WHERE number = ?", (number,)).fetchone()
     if found is not None:

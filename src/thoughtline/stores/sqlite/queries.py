@@ -1,11 +1,9 @@
 """The queries of a store. Each function runs in a reader's thread, with a connection of its own.
 
-Rows come back packed into one text per page (see `statements` for why): the envelope as a JSON
-array, then the data as it is, with a separator that no JSON text contains.
+What is found comes back packed into one value per page (see `statements` for why).
 """
 
-import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -13,38 +11,47 @@ from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import MAX_CANDIDATES, EventPage, SessionSummary, StoreStats
-from thoughtline.stores.sqlite import rows, statements
+from thoughtline.stores.row import RowPlace, kinds_of, open_entry, open_events, open_thoughts
+from thoughtline.stores.sqlite import statements
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.packed import ROW_NAME, packed_rows, row_place, unpacked
 from thoughtline.stores.sqlite.statements import load
 
-PAGE = 500
-"""Events that are fetched at once."""
+PAGE = 100
+"""Rows of events that are fetched at once."""
 
 MAX_KEYS = 256
 """Keys that are looked up in one statement."""
 
-_PACKED = """
-SELECT group_concat(line, char(30)) FROM (
-    SELECT json_array(
-        e.position, t.tenant, s.session, e.seq, e.id, e.parent, e.at, e.type, e.version
-    ) || char(30) || e.data AS line
-    FROM {source} ORDER BY {order} LIMIT ?
+ALL_KINDS = -1
+"""The bits of every kind of event."""
+
+_EVENTS = """
+SELECT {rows} FROM (
+    SELECT b.position, b.first, t.tenant, s.session, {row} AS row, b.thoughts, b.said
+    FROM {source} ORDER BY {order} LIMIT :limit
 )
 """
-_OF_SESSION = _PACKED.format(
+_ROWS = packed_rows(["position", "first", "tenant", "session", "row"], ["thoughts", "said"])
+_OF_SESSION = _EVENTS.format(
+    rows=_ROWS,
+    row=ROW_NAME,
     source="""sessions AS s CROSS JOIN tenants AS t ON t.number = s.tenant
-    CROSS JOIN events AS e ON e.session = s.number WHERE s.session = ? AND e.seq > ?""",
-    order="e.seq",
+    CROSS JOIN batches AS b ON b.session = s.number
+    WHERE s.session = :session AND b.count > 0 AND b.first + b.count > :after + 1
+      AND b.first >= coalesce((
+          SELECT max(first) FROM batches
+          WHERE session = s.number AND first <= :after + 1 AND count > 0
+      ), 0)""",
+    order="b.first",
 )
-_OF_ALL = _PACKED.format(
-    source="""events AS e CROSS JOIN sessions AS s ON s.number = e.session
-    CROSS JOIN tenants AS t ON t.number = s.tenant WHERE e.position > ?""",
-    order="e.position",
-)
-_HISTORY = _PACKED.format(
-    source="""events AS e CROSS JOIN sessions AS s ON s.number = e.session
+_OF_ALL = _EVENTS.format(
+    rows=_ROWS,
+    row=ROW_NAME,
+    source="""batches AS b CROSS JOIN sessions AS s ON s.number = b.session
     CROSS JOIN tenants AS t ON t.number = s.tenant
-    WHERE e.position > ?1 AND (?2 IS NULL OR e.type IN (SELECT value FROM json_each(?2)))""",
-    order="e.position",
+    WHERE b.position > :after AND b.kinds & :kinds""",
+    order="b.position",
 )
 _SESSIONS = """
 SELECT s.session, t.tenant, s.created, s.touched, s.last + 1
@@ -62,10 +69,21 @@ _EXPIRED = """
 SELECT session FROM sessions
 WHERE session IN (SELECT value FROM json_each(:sessions)) AND touched < :since AND NOT kept
 """
-_find = load("find_entries.sql").replace("{max}", str(MAX_CANDIDATES))
+_MEMOS = packed_rows(["f.position", "f.name", "f.row"], ["f.memo"])
+_THOUGHTS = packed_rows(["f.position", "b.position", "f.name", ROW_NAME], ["b.thoughts"])
+
+
+def load_packed(name: str) -> str:
+    """Return a query for index entries, whose memos and thoughts come packed."""
+    text = load(name).replace("{memos}", _MEMOS).replace("{thoughts}", _THOUGHTS)
+    return text.replace("{row}", ROW_NAME)
+
+
+_find = load_packed("find_entries.sql").replace("{max}", str(MAX_CANDIDATES))
 _continued = load("continued.sql")
 _depths = msgspec.json.Decoder(dict[str, int])
-_head = msgspec.json.Decoder(tuple[int, str, str, int, str, str, str, str, int])
+_quarantines = msgspec.json.Decoder(list[tuple[int, str]])
+_positions = msgspec.json.Decoder(tuple[int, ...])
 
 
 class EventRow(msgspec.Struct, frozen=True):
@@ -76,43 +94,50 @@ class EventRow(msgspec.Struct, frozen=True):
     event: Event
 
 
-def _unpack(packed: str | None) -> Iterator[EventRow]:
-    pieces = packed.split(rules.SEPARATOR) if packed else []
-    for head, data in zip(pieces[::2], pieces[1::2], strict=True):
-        position, tenant, session, seq, id, parent, at, type, version = _head.decode(head)
-        event = Event(
-            session=session,
-            seq=seq,
-            id=id,
-            parent=parent,
-            at=float(at),
-            type=type,
-            version=version,
-            data=data,
-        )
-        yield EventRow(position, tenant, event)
+class EventRows(msgspec.Struct, frozen=True):
+    """The events of some rows, and whether there may be more rows."""
+
+    events: list[EventRow]
+    more: bool
+    position: int = 0  # of the last row
 
 
-def of_session(db: sqlite3.Connection, session: str, after: int, limit: int) -> list[EventRow]:
-    """Return a page of a session's events."""
-    (packed,) = db.execute(_OF_SESSION, (session, after, limit)).fetchone()
-    return list(_unpack(packed))
+def _unpack(db: Connection, value: bytes | None, limit: int) -> EventRows:
+    events: list[EventRow] = []
+    rows = position = 0
+    for position, first, tenant, session, row, thoughts, said in unpacked(value, 2):
+        place = row_place(tenant, session, row)
+        found = open_events(first, thoughts, said, place, db.cipher)
+        start = position - len(found) + 1
+        events += [EventRow(at, tenant, event) for at, event in enumerate(found, start)]
+        rows += 1
+    return EventRows(events, rows == limit, position)
 
 
-def of_all(db: sqlite3.Connection, after: int, limit: int = PAGE) -> list[EventRow]:
-    """Return a page of the events of all sessions, from a position on."""
-    (packed,) = db.execute(_OF_ALL, (after, limit)).fetchone()
-    return list(_unpack(packed))
+def of_session(db: Connection, session: str, after: int, limit: int = PAGE) -> EventRows:
+    """Return a page of a session's events: those of so many rows."""
+    values = {"session": session, "after": after, "limit": limit}
+    found = _unpack(db, db.execute(_OF_SESSION, values).fetchone()[0], limit)
+    events = [row for row in found.events if row.event.seq > after]
+    return EventRows(events, found.more, found.position)
 
 
-def position(db: sqlite3.Connection) -> int:
+def of_all(db: Connection, after: int, kinds: int = ALL_KINDS, limit: int = PAGE) -> EventRows:
+    """Return a page of the events of all sessions, from a position on: those of so many rows."""
+    values = {"after": after, "kinds": kinds, "limit": limit}
+    found = _unpack(db, db.execute(_OF_ALL, values).fetchone()[0], limit)
+    events = [row for row in found.events if row.position > after]
+    return EventRows(events, found.more, found.position)
+
+
+def position(db: Connection) -> int:
     """Return the last position that was ever given to an event."""
-    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()
+    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'batches'").fetchone()
     return int(row[0]) if row else 0
 
 
 def history(
-    db: sqlite3.Connection,
+    db: Connection,
     types: Collection[str] | None,
     since: float,
     after: int,
@@ -129,57 +154,63 @@ def history(
 
 
 def history_page(
-    db: sqlite3.Connection, types: Collection[str] | None, after: int, limit: int
+    db: Connection, types: Collection[str] | None, after: int, limit: int
 ) -> EventPage:
     """Return a page of the events after a position; runs inside a transaction."""
     newest = position(db)
-    listed = msgspec.json.encode(list(types)).decode() if types is not None else None
-    (packed,) = db.execute(_HISTORY, (after, listed, max(limit, 0) + 1)).fetchone()
-    rows = list(_unpack(packed))
-    more = len(rows) > max(limit, 0)
-    rows = rows[: max(limit, 0)]
-    last = (rows[-1].position if rows else after) if more else newest
-    return EventPage(events=[row.event for row in rows], position=last, more=more)
+    kinds = ALL_KINDS if types is None else kinds_of(types)
+    events: list[Event] = []
+    row, more = after, True
+    while more:
+        page = of_all(db, row, kinds, min(PAGE, max(limit, 0) - len(events) + 1))
+        for found in page.events:
+            if found.position <= after or (types is not None and found.event.type not in types):
+                continue
+            if len(events) >= max(limit, 0):
+                return EventPage(events=events, position=after, more=True)
+            events.append(found.event)
+            after = found.position
+        row, more = page.position, page.more
+    return EventPage(events=events, position=newest)
 
 
-def _written_before(db: sqlite3.Connection, since: float, newest: int) -> int:
+def _written_before(db: Connection, since: float, newest: int) -> int:
     """Return a position before which events are older; they are written about in order of time."""
     low, high = 0, newest
     while low < high:
         middle = (low + high) // 2
         found = db.execute(
-            "SELECT at FROM events WHERE position > ? ORDER BY position LIMIT 1", (middle,)
+            "SELECT began FROM batches WHERE position > ? AND count > 0 ORDER BY position LIMIT 1",
+            (middle,),
         ).fetchone()
-        if found is not None and float(found[0]) < since:
+        if found is not None and found[0] < since:
             low = middle + 1
         else:
             high = middle
     return low
 
 
-def read(db: sqlite3.Connection, session: str, after: int, limit: int | None) -> list[Event]:
+def read(db: Connection, session: str, after: int, limit: int | None) -> list[Event]:
     """Return a session's events, read in pages within one transaction."""
     events: list[Event] = []
+    more = limit is None or limit > 0
     db.execute("BEGIN")
     try:
-        while limit is None or len(events) < limit:
+        while more:
             size = PAGE if limit is None else min(PAGE, limit - len(events))
-            page = [row.event for row in of_session(db, session, after, size)]
-            events += page
-            if len(page) < size:
-                break
-            after = page[-1].seq
+            page = of_session(db, session, after, size)
+            events += [row.event for row in page.events]
+            more = page.more and (limit is None or len(events) < limit)
+            after = events[-1].seq if events else after
     finally:
         db.execute("ROLLBACK")
-    return events
+    return events if limit is None else events[: max(limit, 0)]
 
 
 # -- the index -------------------------------------------------------------------------------
 
 
-def find(
-    db: sqlite3.Connection, tenant: str, keys: Sequence[bytes]
-) -> dict[bytes, list[IndexEntry]]:
+def find(db: Connection, tenant: str, keys: Sequence[bytes]) -> dict[bytes, list[IndexEntry]]:
     """Return index entries by key; usually one statement for all keys of a request."""
     found: dict[bytes, list[IndexEntry]] = {}
     unique = list(dict.fromkeys(keys))
@@ -188,23 +219,23 @@ def find(
     return found
 
 
-def expired(db: sqlite3.Connection, sessions: Sequence[str], since: float) -> set[str]:
+def expired(db: Connection, sessions: Sequence[str], since: float) -> set[str]:
     """Return which of these sessions nobody has used since, and nobody has asked to keep."""
     values = {"sessions": msgspec.json.encode(sessions).decode(), "since": since}
     return {session for (session,) in db.execute(_EXPIRED, values).fetchall()}
 
 
-def _find_some(
-    db: sqlite3.Connection, tenant: str, keys: Sequence[bytes]
-) -> dict[bytes, list[IndexEntry]]:
-    statement = statements.widened(_find, "(?)", statements.width(len(keys)))
-    values = [tenant, *statements.padded(keys)]
-    hits, memos, reasoning, quarantines = db.execute(statement, values).fetchone()
-    entries = unpack_entries(memos, reasoning, quarantines)
+def _find_some(db: Connection, tenant: str, keys: Sequence[bytes]) -> dict[bytes, list[IndexEntry]]:
+    names = dict(zip(db.cipher.blind(tenant, keys), keys, strict=True))
+    statement = statements.widened(_find, "(?)", statements.width(len(names)))
+    values = [tenant, *statements.padded(list(names))]
+    hits, *found = db.execute(statement, values).fetchone()
+    entries = unpack_entries(db, tenant, *found)
     filed: dict[bytes, list[int]] = {}
-    for key, number in _split(hits, 1):
+    for hit in hits.split("\n") if hits else ():
+        name, number = hit.split(" ")
         if int(number) in entries:  # else the key leads to no entry: `prune_index` deletes it
-            filed.setdefault(bytes.fromhex(key), []).append(int(number))
+            filed.setdefault(names[bytes.fromhex(name)], []).append(int(number))
     return {
         key: [entries[number] for number in sorted(filed[key], reverse=True)]
         for key in keys
@@ -212,7 +243,7 @@ def _find_some(
     }
 
 
-def continued(db: sqlite3.Connection, tenant: str, turns: Sequence[str]) -> dict[str, int]:
+def continued(db: Connection, tenant: str, turns: Sequence[str]) -> dict[str, int]:
     """Return how far turns were continued; usually one statement for all turns of a request."""
     found: dict[str, int] = {}
     unique = list(dict.fromkeys(turns))
@@ -225,36 +256,38 @@ def continued(db: sqlite3.Connection, tenant: str, turns: Sequence[str]) -> dict
 
 
 def unpack_entries(
-    memos: str | None, reasoning: str | None, quarantines: str | None
+    db: Connection, tenant: str, memos: bytes | None, thoughts: bytes | None, quarantines: str
 ) -> dict[int, IndexEntry]:
-    """Return packed index entries by number, with their packed thoughts and quarantines."""
-    thoughts: dict[str, list[tuple[int, int, str]]] = {}
-    for number, position, version, data in _split(reasoning, 3):
-        thoughts.setdefault(number, []).append((int(position), int(version), data))
-    refused: dict[str, list[rules.QuarantineRecord]] = {}
-    for number, data in _split(quarantines, 1):
-        if record := rules.read_quarantine(data):
-            refused.setdefault(number, []).append(record)
+    """Return packed index entries by position, with their thoughts and quarantines."""
+    rows: dict[int, list[tuple[int, RowPlace, bytes]]] = {}
+    for number, position, session, row, value in unpacked(thoughts, 1):
+        rows.setdefault(number, []).append((position, row_place(tenant, session, row), value))
+    refused: dict[int, list[rules.QuarantineRecord]] = {}
+    for number, positions in _quarantines.decode(quarantines):
+        record = rules.QuarantineRecord("", _positions.decode(positions) if positions else ())
+        refused.setdefault(number, []).append(record)
     return {
-        int(number): rules.with_thoughts(
-            rows.entry_decoder.decode(memo),
-            ((version, data) for _, version, data in sorted(thoughts.get(number, ()))),
+        number: rules.with_thoughts(
+            open_entry(memo, row_place(tenant, session, row), db.cipher),
+            _reasoning(db, sorted(rows.get(number, ()))),
             refused.get(number, ()),
         )
-        for number, memo in _split(memos, 1)
+        for number, session, row, memo in unpacked(memos, 1)
     }
 
 
-def _split(packed: str | None, spaces: int) -> Iterable[list[str]]:
-    """Split packed rows at the first `spaces` spaces of each."""
-    return (piece.split(" ", spaces) for piece in packed.split(rules.SEPARATOR)) if packed else ()
+def _reasoning(
+    db: Connection, rows: Sequence[tuple[int, RowPlace, bytes]]
+) -> Iterator[tuple[int, str]]:
+    for _, place, thoughts in rows:
+        yield from open_thoughts(thoughts, place, db.cipher)
 
 
 # -- listings and statistics -----------------------------------------------------------------
 
 
 def sessions(
-    db: sqlite3.Connection, tenant: str | None, limit: int, before: float | None
+    db: Connection, tenant: str | None, limit: int, before: float | None
 ) -> list[SessionSummary]:
     """Return sessions, the most recently touched first."""
     statement = _SESSIONS.format(of_tenant="" if tenant is None else _OF_TENANT)
@@ -268,7 +301,7 @@ def sessions(
     ]
 
 
-def stats(db: sqlite3.Connection, tenant: str | None, *, sessions: bool = True) -> StoreStats:
+def stats(db: Connection, tenant: str | None, *, sessions: bool = True) -> StoreStats:
     """Return the statistics, from summaries and what is not summarised; sessions are counted."""
     values = {"tenant": tenant}
     db.execute("BEGIN")

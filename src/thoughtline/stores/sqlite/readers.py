@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from thoughtline.errors import Unavailable
+from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.file import DatabaseFile
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ T = TypeVar("T")
 class _Lease(NamedTuple):
     """A connection, and the file that it was opened from."""
 
-    db: sqlite3.Connection
+    db: Connection
     inode: tuple[int, int] | None
     reusable: bool
 
@@ -39,13 +40,13 @@ class ReaderPool:
         self._closed = False
         self.opened = False  # whether the file was opened before
 
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def run(self, work: Callable[[Connection], T]) -> T:
         """Run a function with a connection, in one of the threads."""
         if self._closed:
             raise Unavailable("this store is closed; open it again")
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._do, work)
 
-    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _do(self, work: Callable[[Connection], T]) -> T:
         try:
             lease = self._lease()
         except sqlite3.Error as error:

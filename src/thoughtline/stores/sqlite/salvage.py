@@ -13,7 +13,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,12 @@ from thoughtline.errors import Corrupt, StoreError, Unavailable
 from thoughtline.log.events import Draft
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import Batch
+from thoughtline.stores.row import ENDED, open_entry, open_events
 from thoughtline.stores.sqlite import migrations, rows
+from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.file import DatabaseFile
 from thoughtline.stores.sqlite.inserts import insert_batch
+from thoughtline.stores.sqlite.packed import row_place
 
 _WINDOW = 512
 _SESSIONS = """
@@ -36,18 +39,25 @@ FROM sessions AS s JOIN tenants AS t ON t.number = s.tenant WHERE s.number BETWE
 _OWN_SINCE = 3
 """The layout since which a session says whether a person made it."""
 _OWN, _OWN_BEFORE = "s.kept", "t.tenant = 'local'"
+_LAYOUT = 4
+"""The layout that has one row per turn."""
 _EVENTS = """
 SELECT session, seq, id, parent, at, type, version, data
 FROM events WHERE position BETWEEN ? AND ? ORDER BY position
 """
 _ENTRIES = "SELECT session, turn, memo FROM memories WHERE number BETWEEN ? AND ? ORDER BY number"
-
+_ROWS = """
+SELECT session, first, turn, CASE id WHEN '' THEN turn ELSE id END, memo, thoughts, said
+FROM batches WHERE position BETWEEN ? AND ? ORDER BY position
+"""
 _ENDED = """
 SELECT EXISTS (
-    SELECT 1 FROM events AS e JOIN sessions AS s ON s.number = e.session
-    WHERE s.session = ? AND e.parent = ? AND e.type = 'turn_ended'
+    SELECT 1 FROM batches AS b JOIN sessions AS s ON s.number = b.session
+    WHERE s.session = ? AND b.turn = ? AND b.kinds & ?
 )
 """
+_old_entry = msgspec.json.Decoder(IndexEntry)
+_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError)
 
 
 class SessionLoss(Struct, frozen=True, kw_only=True):
@@ -119,7 +129,7 @@ class _SessionCopy:
 
 
 class _Salvager:
-    def __init__(self, old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+    def __init__(self, old: sqlite3.Connection, new: Connection) -> None:
         self._old, self._new = old, new
         self._sessions: dict[int, _SessionCopy] = {}
         self._nameless = self._events = self._entries = 0
@@ -130,10 +140,13 @@ class _Salvager:
         sessions = _SESSIONS.replace("{own}", _OWN if layout >= _OWN_SINCE else _OWN_BEFORE)
         for found in self._windows(sessions, self._top("sessions", "number")):
             self._sessions |= {row[0]: _SessionCopy(row) for row in found}
-        for found in self._windows(_EVENTS, self._top("events", "position")):
-            self._copy(self._drafts(found))
-        for found in self._windows(_ENTRIES, self._top("memories", "number")):
-            self._copy(self._filed(found))
+        if layout >= _LAYOUT:
+            self._copy_rows()
+        else:
+            for found in self._windows(_EVENTS, self._top("events", "position")):
+                self._copy(self._drafts(found))
+            for found in self._windows(_ENTRIES, self._top("memories", "number")):
+                self._copy(self._filed(found))
         copies = self._sessions.values()
         times = [(s.created, s.touched, s.session) for s in copies]
         self._new.executemany("UPDATE sessions SET created=?, touched=? WHERE session=?", times)
@@ -184,7 +197,7 @@ class _Salvager:
 
     # -- copying -----------------------------------------------------------------------------
 
-    def _drafts(self, found: list[tuple[Any, ...]]) -> list[Batch]:
+    def _drafts(self, found: Iterable[tuple[Any, ...]]) -> list[Batch]:
         drafts: dict[int, list[Draft]] = {}
         for number, seq, id, parent, at, type, version, data in found:
             copy = self._sessions.get(number)
@@ -211,6 +224,40 @@ class _Salvager:
             kept=bool(copy.own),
         )
 
+    def _copy_rows(self) -> None:
+        """Copy rows of turns: first all events, then the entries of what was copied."""
+        top = self._top("batches", "position")
+        for found in self._windows(_ROWS, top):
+            self._copy(self._drafts(self._events_of(found)))
+        for found in self._windows(_ROWS, top):
+            self._copy([batch for row in found if (batch := self._entry_of(row))])
+
+    def _events_of(self, found: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """Yield the events of rows, as `_EVENTS` reads them; a row that cannot be read breaks."""
+        for number, first, _, row, _, thoughts, said in found:
+            copy = self._sessions.get(number)
+            place = row_place(copy.tenant, copy.session, row) if copy else row_place("", "", row)
+            try:
+                events = open_events(first, thoughts, said, place, self._new.cipher)
+            except _UNREADABLE:
+                if copy is not None:
+                    copy.broken = True
+                continue
+            for e in events:
+                yield number, e.seq, e.id, e.parent, e.at, e.type, e.version, e.data
+
+    def _entry_of(self, found: tuple[Any, ...]) -> Batch | None:
+        number, _, turn, row, memo, *_ = found
+        copy = self._sessions.get(number)
+        if not memo or copy is None or not copy.kept or not self._complete(copy, turn):
+            return None
+        try:
+            place = row_place(copy.tenant, copy.session, row)
+            entry = open_entry(memo, place, self._new.cipher)
+        except _UNREADABLE:
+            return None
+        return self._batch(copy, index=(entry,))
+
     def _filed(self, found: list[tuple[Any, ...]]) -> list[Batch]:
         batches: list[Batch] = []
         for number, turn, memo in found:
@@ -218,7 +265,7 @@ class _Salvager:
             if copy is None or not copy.kept or not self._complete(copy, turn):
                 continue
             try:
-                entry = rows.entry_decoder.decode(memo)
+                entry = _old_entry.decode(memo)
             except msgspec.MsgspecError:
                 continue
             batches.append(self._batch(copy, index=(entry,)))
@@ -228,13 +275,15 @@ class _Salvager:
         """Whether the turn is in the part of its session that was copied."""
         if copy.kept > copy.last:
             return True
-        (found,) = self._new.execute(_ENDED, (copy.session, turn)).fetchone()
+        (found,) = self._new.execute(_ENDED, (copy.session, turn, ENDED)).fetchone()
         return bool(found)
 
     def _copy(self, batches: list[Batch]) -> None:
         if batches:
             self._new.execute("BEGIN IMMEDIATE")
-            rows.write(self._new, [insert_batch(batch) for batch in batches], time.time())
+            rows.write(
+                self._new, [insert_batch(batch, self._new.cipher) for batch in batches], time.time()
+            )
             self._new.execute("COMMIT")
             self._events += sum(len(batch.drafts) for batch in batches)
             self._entries += sum(len(batch.index) for batch in batches)

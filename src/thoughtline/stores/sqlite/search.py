@@ -1,20 +1,27 @@
 """Searches sessions chunk by chunk, the most recently touched first.
 
-Conditions on turns are evaluated in SQL. Text is searched roughly in SQL (anywhere in the JSON),
-and what that finds is decoded and compared. A search looks at a limited number of sessions and then
+Conditions on turns are evaluated in SQL. Text is searched roughly, anywhere in what a row says, and
+what that finds is decoded and compared. A search looks at a limited number of sessions and then
 says where to go on, so that it does not hold a reader's thread for long.
 """
 
-import sqlite3
 import time
 from collections.abc import Sequence
 from itertools import islice
 
 import msgspec
 
-from thoughtline.stores import rules
 from thoughtline.stores import search as query_rules
 from thoughtline.stores.base import SessionCursor, SessionListing, SessionQuery, SessionSummary
+from thoughtline.stores.row import (
+    ENDED,
+    STARTED,
+    kinds_of,
+    open_events,
+    open_said,
+)
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
 from thoughtline.stores.sqlite.statements import load
 
 CHUNK = 100
@@ -30,19 +37,24 @@ _LISTED = load("list_sessions.sql")
 _OF_TENANT = "s.tenant = (SELECT number FROM tenants WHERE tenant = :tenant) AND"
 _OF_SESSION = "s.session = :id AND"
 _MATCHING = load("match_sessions.sql")
-_TEXTS = """
-SELECT group_concat(e.session || ' ' || e.version || ' ' || e.type || ' ' || e.data, char(30))
-FROM events AS e
-WHERE e.session IN (SELECT value FROM json_each(?))
-  AND e.type IN (SELECT value FROM json_each(?))
-  AND ({likes})
-"""
+_TEXTS = packed(
+    """
+SELECT {rows}
+FROM batches AS b
+CROSS JOIN sessions AS s ON s.number = b.session
+CROSS JOIN tenants AS t ON t.number = s.tenant
+WHERE b.session IN (SELECT value FROM json_each(?)) AND b.kinds & ?
+""",
+    ["s.number", "t.tenant", "s.session", ROW_NAME],
+    ["b.said"],
+)
+_TEXT_KINDS = kinds_of(query_rules.TEXT_TYPES)
 _rows = msgspec.json.Decoder(list[tuple[int, str, str, str, str, int]])
 _numbers = msgspec.json.Decoder(set[int])
 
 
 def search(
-    db: sqlite3.Connection, query: SessionQuery, limit: int, after: SessionCursor | None
+    db: Connection, query: SessionQuery, limit: int, after: SessionCursor | None
 ) -> SessionListing:
     """Return a page of the sessions that match."""
     found: list[SessionSummary] = []
@@ -82,7 +94,7 @@ def _few(chunk: dict[int, SessionSummary]) -> int:
 
 
 def _chunk(
-    db: sqlite3.Connection, query: SessionQuery, after: SessionCursor | None, size: int
+    db: Connection, query: SessionQuery, after: SessionCursor | None, size: int
 ) -> dict[int, SessionSummary]:
     touched, session = after or (float("inf"), "")
     values = {"touched": touched, "session": session, "limit": size}
@@ -102,28 +114,27 @@ def _chunk(
     }
 
 
-def _matching(db: sqlite3.Connection, query: SessionQuery, numbers: Sequence[int]) -> set[int]:
+def _matching(db: Connection, query: SessionQuery, numbers: Sequence[int]) -> set[int]:
     asked = msgspec.structs.asdict(query) | {"numbers": msgspec.json.encode(numbers).decode()}
+    asked |= {"started": STARTED, "ended": ENDED}
     (packed,) = db.execute(_MATCHING, asked).fetchone()
     matching = _numbers.decode(packed)
     return matching if query.text is None else _with_text(db, query.text, sorted(matching))
 
 
-def _with_text(db: sqlite3.Connection, text: str, numbers: Sequence[int]) -> set[int]:
-    patterns = [f"%{_escaped(case)}%" for case in query_rules.spellings(text)]
-    statement = _TEXTS.format(likes=" OR ".join([r"e.data LIKE ? ESCAPE '\'"] * len(patterns)))
-    lists = [msgspec.json.encode(values).decode() for values in (numbers, query_rules.TEXT_TYPES)]
-    (packed,) = db.execute(statement, (*lists, *patterns)).fetchone()
+def _with_text(db: Connection, text: str, numbers: Sequence[int]) -> set[int]:
+    spellings = [case.encode().lower() for case in query_rules.spellings(text)]
+    listed = msgspec.json.encode(numbers).decode()
     matching: set[int] = set()
-    for row in packed.split(rules.SEPARATOR) if packed else ():
-        number, version, type, data = row.split(" ", 3)
-        if int(number) not in matching and query_rules.contains_text(
-            type, int(version), data, text
+    (found,) = db.execute(_TEXTS, (listed, _TEXT_KINDS)).fetchone()
+    for number, *place, value in unpacked(found, 1):
+        if number in matching:
+            continue
+        at = row_place(*place)
+        said = open_said(value, at, db.cipher).lower()  # ASCII letters: as JSON spells the others
+        if any(spelling in said for spelling in spellings) and any(
+            query_rules.contains_text(event.type, event.version, event.data, text)
+            for event in open_events(0, None, value, at, db.cipher)
         ):
-            matching.add(int(number))
+            matching.add(number)
     return matching
-
-
-def _escaped(text: str) -> str:
-    """Escape the wildcards of LIKE."""
-    return text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")

@@ -4,16 +4,15 @@ Replacing takes a few entries per transaction, so that appends never wait long; 
 not touched, so its retention is not extended.
 """
 
-import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from thoughtline.log.index import IndexEntry
-from thoughtline.stores.base import FiledEntry
-from thoughtline.stores.sqlite import queries, rows, statements
-from thoughtline.stores.sqlite.inserts import EntryRows
-from thoughtline.stores.sqlite.statements import load
+from thoughtline.stores.base import Batch, FiledEntry
+from thoughtline.stores.sqlite import filed_entries, queries, rows, statements
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.inserts import insert_batch
 
 CHUNK = 64
 """Index entries in one transaction."""
@@ -21,84 +20,82 @@ CHUNK = 64
 PRUNED = 1_000
 """Look-up keys that are deleted in one transaction."""
 
-_ENTRIES = load("session_entries.sql")
-_KEYS = "SELECT memory, name FROM names WHERE {slots}"
-_SESSION = "SELECT number, tenant FROM sessions WHERE session = ?"
+_ENTRIES = queries.load_packed("session_entries.sql")
+_KEYS = "SELECT position, name FROM lookup_keys WHERE {slots}"
+_SESSION = """
+SELECT s.number, t.number, t.tenant FROM sessions AS s JOIN tenants AS t ON t.number = s.tenant
+WHERE s.session = ?
+"""
 _FILED = """
-SELECT json_group_array(json_array(m.number, s.tenant, m.memo))
-FROM memories AS m JOIN sessions AS s ON s.number = m.session
-WHERE m.session = ? AND m.turn IN (SELECT value FROM json_each(?))
+SELECT position FROM batches
+WHERE session = ? AND turn IN (SELECT value FROM json_each(?)) AND memo <> x''
 """
-_LAST = "SELECT coalesce(max(number), 0) FROM memories"
 _ORPHANS = """
-FROM names WHERE NOT EXISTS (SELECT 1 FROM memories WHERE memories.number = names.memory)
+FROM lookup_keys AS k WHERE NOT EXISTS (
+    SELECT 1 FROM batches AS b WHERE b.position = k.position AND b.memo <> x''
+)
 """
-_filed = msgspec.json.Decoder(list[tuple[int, int, str]])
 
 
-def read_entries(db: sqlite3.Connection, session: str) -> list[FiledEntry]:
+def read_entries(db: Connection, session: str) -> list[FiledEntry]:
     """Return the entries of a session with their thoughts, and the keys that are not filed."""
     db.execute("BEGIN")
     try:
-        memos, reasoning, quarantines = db.execute(_ENTRIES, {"session": session}).fetchone()
-        entries = queries.unpack_entries(memos, reasoning, quarantines)
         found = db.execute(_SESSION, (session,)).fetchone()
-        filed = _filed_keys(db, found[1], entries) if found else set()
+        if found is None:
+            return []
+        _, number, tenant = found
+        packed = db.execute(_ENTRIES, {"session": session}).fetchone()
+        entries = queries.unpack_entries(db, tenant, *packed)
+        filed = _filed_keys(db, number, tenant, entries)
     finally:
         db.execute("ROLLBACK")
     return [
-        FiledEntry(entry, frozenset(key for key in entry.keys if (number, key) not in filed))
-        for number, entry in sorted(entries.items())
+        FiledEntry(entry, frozenset(key for key in entry.keys if (position, key) not in filed))
+        for position, entry in sorted(entries.items())
     ]
 
 
 def _filed_keys(
-    db: sqlite3.Connection, tenant: int, entries: dict[int, IndexEntry]
+    db: Connection, number: int, tenant: str, entries: dict[int, IndexEntry]
 ) -> set[tuple[int, bytes]]:
-    """Return the number of an entry and a key, for all keys that the table has."""
-    values: list[int | bytes] = []
-    for number, entry in entries.items():
-        for key in entry.keys:
-            values += (tenant, key, number)
-    one = "(tenant = ? AND name = ? AND memory = ?)"
+    """Return the position of an entry and a key, for all keys that the table has."""
+    values: list[int | bytearray] = []
+    names: dict[bytes, bytes] = {}
+    for position, entry in entries.items():
+        for name, key in zip(db.cipher.blind(tenant, entry.keys), entry.keys, strict=True):
+            names[name] = key
+            values += (number, bytearray(name), position)
+    one = "(tenant = ? AND name = ? AND position = ?)"
     cursors = statements.execute(db, _KEYS, one, values, glue=" OR ", widest=64)
-    return {(number, bytes(key)) for cursor in cursors for number, key in cursor.fetchall()}
+    return {(position, names[name]) for cursor in cursors for position, name in cursor.fetchall()}
 
 
 def replace_entries(
-    db: sqlite3.Connection, session: str, rows: Sequence[EntryRows], remove: Collection[str]
+    db: Connection, session: str, entries: Sequence[IndexEntry], remove: Collection[str]
 ) -> None:
     """Replace the entries of these turns, and delete those of the turns in `remove`."""
     found = db.execute(_SESSION, (session,)).fetchone()
     if found is None:
         return
-    number, tenant = found
-    _delete(db, number, [*remove, *(row.turn for row in rows)])
-    (last,) = db.execute(_LAST).fetchone()
-    _insert(db, rows, last, number, tenant)
+    number, _, tenant = found
+    if remove:
+        listed = msgspec.json.encode(list(remove)).decode()
+        positions = [position for (position,) in db.execute(_FILED, (number, listed)).fetchall()]
+        filed_entries.take_out(db, filed_entries.read_rows(db, positions))
+    batch = Batch(session=session, tenant=tenant, drafts=(), index=tuple(entries))
+    rows.file_again(db, insert_batch(batch, db.cipher))
 
 
-def _delete(db: sqlite3.Connection, session: int, turns: Iterable[str]) -> None:
-    listed = msgspec.json.encode(list(turns)).decode()
-    (filed,) = db.execute(_FILED, (session, listed)).fetchone()
-    rows.delete_entries(db, _filed.decode(filed))
-
-
-def _insert(
-    db: sqlite3.Connection, new: Sequence[EntryRows], last: int, session: int, tenant: int
-) -> None:
-    for number, entry in enumerate(new, last + 1):
-        entry.set_numbers(number, session, tenant)
-    rows.insert_entries(db, new)
-
-
-def count_orphans(db: sqlite3.Connection) -> int:
+def count_orphans(db: Connection) -> int:
     """Return how many look-up keys lead to no entry."""
     return int(db.execute(f"SELECT count(*) {_ORPHANS}").fetchone()[0])
 
 
-def delete_orphans(db: sqlite3.Connection) -> int:
+def delete_orphans(db: Connection) -> int:
     """Delete some look-up keys that lead to no entry; returns how many."""
-    orphans = db.execute(f"SELECT tenant, name, memory {_ORPHANS} LIMIT ?", (PRUNED,)).fetchall()
-    rows.delete_keys(db, [value for orphan in orphans for value in orphan])
+    orphans = db.execute(
+        f"SELECT k.tenant, k.name, k.position {_ORPHANS} LIMIT ?", (PRUNED,)
+    ).fetchall()
+    filed_entries.delete_keys(db, [value for orphan in orphans for value in orphan])
     return len(orphans)

@@ -38,6 +38,7 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
+from thoughtline.stores.row import PLAIN, Cipher
 from thoughtline.stores.sqlite import entries as entry_queries
 from thoughtline.stores.sqlite import purge as purges
 from thoughtline.stores.sqlite import queries, session_index, summaries
@@ -79,18 +80,21 @@ class SqliteStore:
         readers: int = 2,
         poll: float = 0.25,  # seconds after which `watch` looks for other processes' events
         touch_every: float = 60.0,  # seconds for which hits are collected, then written
+        cipher: Cipher = PLAIN,
     ) -> None:
         self._clock = clock or SystemClock()
         self._poll = poll
         self._subscribers = Subscribers()
-        self._file = DatabaseFile(Path(path), timeout=timeout, synchronous=synchronous)
+        self._file = DatabaseFile(
+            Path(path), timeout=timeout, synchronous=synchronous, cipher=cipher
+        )
         self._writer = Writer(self._file, self._clock, self._subscribers, touch_every=touch_every)
         self._readers = ReaderPool(self._file, readers)
         self._upkeep = Upkeep(self._read, self._writer.run, self._clock)
 
     async def append(self, batch: Batch) -> list[Event]:
         try:
-            rows = insert_batch(batch)
+            rows = insert_batch(batch, self._file.cipher)
         except Exception as error:
             raise self._file.explain(error) from error
         return rules.number_events(batch, await self._writer.append(rows))
@@ -154,11 +158,11 @@ class SqliteStore:
                 after = await self._first_position(subscriber)
             while not self._subscribers.closed:
                 page = await self._page(session, after)
-                for row in page:
+                for row in page.events:
                     after = row.position if session is None else row.event.seq
                     if tenant in {None, row.tenant}:
                         yield row.event
-                if len(page) < queries.PAGE:
+                if not page.more:
                     await subscriber.wait(self._poll)
 
     async def _first_position(self, subscriber: Subscriber) -> int:
@@ -171,15 +175,13 @@ class SqliteStore:
             raise
         return position if subscriber.first is None else min(position, subscriber.first - 1)
 
-    async def _page(self, session: str | None, after: int) -> list[queries.EventRow]:
+    async def _page(self, session: str | None, after: int) -> queries.EventRows:
         try:
             if session is None:
                 return await self._read(partial(queries.of_all, after=after))
-            return await self._read(
-                partial(queries.of_session, session=session, after=after, limit=queries.PAGE)
-            )
+            return await self._read(partial(queries.of_session, session=session, after=after))
         except Unavailable:  # a live feed outlasts a short time without the file
-            return []
+            return queries.EventRows([], more=False)
 
     async def sessions(
         self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
@@ -266,13 +268,11 @@ class SqliteStore:
     async def reindex(
         self, session: str, entries: Sequence[IndexEntry], *, remove: Collection[str] = ()
     ) -> None:
-        batch = Batch(session=session, tenant="", drafts=(), index=tuple(entries))
-        rows = insert_batch(batch).entries
-        for start in range(0, max(len(rows), 1), session_index.CHUNK):
-            chunk = rows[start : start + session_index.CHUNK]
+        for start in range(0, max(len(entries), 1), session_index.CHUNK):
+            chunk = entries[start : start + session_index.CHUNK]
             stale = () if start else tuple(remove)
             await self._writer.run(
-                partial(session_index.replace_entries, session=session, rows=chunk, remove=stale)
+                partial(session_index.replace_entries, session=session, entries=chunk, remove=stale)
             )
 
     async def prune_index(self, *, dry_run: bool = False) -> int:
@@ -282,7 +282,7 @@ class SqliteStore:
         return count
 
     async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
-        if await self._read(summaries.behind) > MAX_BEHIND:
+        if await self._read(partial(summaries.behind, most=MAX_BEHIND + 1)) > MAX_BEHIND:
             self._upkeep.summarise_soon()
         return await self._read(partial(queries.stats, tenant=tenant, sessions=sessions))
 

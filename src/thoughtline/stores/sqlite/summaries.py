@@ -6,11 +6,17 @@ do it at once. Readers add what is not summarised yet. Deleting an entry takes i
 summaries in the same transaction.
 """
 
-import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
+import msgspec
+
+from thoughtline.stores.row import open_entry
 from thoughtline.stores.sqlite import statements
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
 from thoughtline.stores.sqlite.statements import load
 
 ENTRIES = 500
@@ -18,71 +24,89 @@ ENTRIES = 500
 
 _POSITION = "SELECT position FROM summarised WHERE source = ?"
 ADVANCE = "UPDATE summarised SET position = ? WHERE source = ? AND position = ?"
-_STEP_BACK = """
-UPDATE summarised SET position = min(position, (SELECT coalesce(max(number), 0) FROM memories))
-WHERE source = 'memories'
-"""
 _LAST_OF_SLICE = """
-SELECT max(number) FROM (SELECT number FROM memories WHERE number > ? ORDER BY number LIMIT ?)
+SELECT max(position) FROM (
+    SELECT position FROM batches WHERE position > ? ORDER BY position LIMIT ?
+)
 """
-_MEMO = "CASE WHEN json_valid(m.memo) THEN m.memo ELSE '{}' END"
-_ADD = load("summarise_entries.sql").replace("{memo}", _MEMO).split(";")
+_BEHIND = "SELECT count(*) FROM (SELECT 1 FROM batches WHERE position > ? LIMIT ?)"
+_ADD = load("summarise_entries.sql").split(";")
+_COLUMNS = ("b.position", "t.tenant", "s.session", ROW_NAME)
+_LISTED = packed(
+    """
+SELECT {rows}
+FROM listed_entries AS l
+CROSS JOIN batches AS b ON b.position = l.position
+CROSS JOIN sessions AS s ON s.number = b.session
+CROSS JOIN tenants AS t ON t.number = s.tenant
+WHERE l.position > :after AND l.position <= :last AND b.memo <> x''
+""",
+    _COLUMNS,
+    ["b.memo"],
+)
+_ADD_CALLS = "INSERT OR IGNORE INTO listed_calls (call, position) VALUES {slots}"
 _TAKE_OUT = """
 UPDATE entry_groups SET entries = entries - gone.count, chars = chars - gone.size
 FROM (
     SELECT kind, count(*) AS count, sum(chars) AS size FROM listed_entries
-    WHERE memory IN ({slots}) GROUP BY kind
+    WHERE position IN ({slots}) GROUP BY kind
 ) AS gone WHERE number = gone.kind
 """
-_UNLIST = "DELETE FROM listed_entries WHERE memory IN ({slots})"
+_UNLIST = "DELETE FROM listed_entries WHERE position IN ({slots})"
 _UNLIST_CALLS = "DELETE FROM listed_calls WHERE {slots}"
 _NO_GROUP = "DELETE FROM entry_groups WHERE entries <= 0"
 
 
-def position(db: sqlite3.Connection, source: str) -> int:
-    """Return up to which entry (`memories`) or event (`events`) everything is summarised."""
+def position(db: Connection, source: str) -> int:
+    """Return up to which row the index entries (`entries`) or the `events` are summarised."""
     return int(db.execute(_POSITION, (source,)).fetchone()[0])
 
 
-def add_entries(db: sqlite3.Connection) -> bool:
+def add_entries(db: Connection) -> bool:
     """Summarise the next index entries; whether there may be more."""
-    after = position(db, "memories")
+    after = position(db, "entries")
     (last,) = db.execute(_LAST_OF_SLICE, (after, ENTRIES)).fetchone()
     if last is None:
         db.execute(_NO_GROUP)
         return False
-    for statement in _ADD:
-        db.execute(statement, {"after": after, "last": last})
-    db.execute(ADVANCE, (last, "memories", after))
+    _add(db, after, last)
+    db.execute(ADVANCE, (last, "entries", after))
     return True
 
 
-def behind(db: sqlite3.Connection) -> int:
-    """Return about how many index entries are not summarised."""
-    (newest,) = db.execute("SELECT coalesce(max(number), 0) FROM memories").fetchone()
-    return int(newest) - position(db, "memories")
+def _add(db: Connection, after: int, last: int) -> None:
+    values = {"after": after, "last": last}
+    for statement in _ADD:
+        db.execute(statement, values)
+    calls: list[Any] = []
+    (packed_rows,) = db.execute(_LISTED, values).fetchone()
+    for number, tenant, session, row, memo in unpacked(packed_rows, 1):
+        with suppress(msgspec.MsgspecError, ValueError):  # one that is damaged is said by look-ups
+            entry = open_entry(memo, row_place(tenant, session, row), db.cipher)
+            names = [db.cipher.blind_word(tenant, call) for call in entry.calls if call]
+            calls += chain.from_iterable((bytearray(name), number) for name in names)
+    statements.execute(db, _ADD_CALLS, "(?, ?)", calls)
 
 
-def add_again(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
+def behind(db: Connection, most: int) -> int:
+    """Return how many rows are not summarised, counted up to `most`."""
+    return int(db.execute(_BEHIND, (position(db, "entries"), most)).fetchone()[0])
+
+
+def add_again(db: Connection, positions: Iterable[int]) -> None:
     """Summarise entries that have changed, as far as they were summarised before."""
-    last = position(db, "memories")
-    for number in numbers:
+    last = position(db, "entries")
+    for number in positions:
         if number <= last:
-            for statement in _ADD:
-                db.execute(statement, {"after": number - 1, "last": number})
+            _add(db, number - 1, number)
 
 
 def remove_entries(
-    db: sqlite3.Connection, numbers: Sequence[int], calls: Iterable[tuple[str, int]]
+    db: Connection, positions: Sequence[int], calls: Iterable[tuple[bytearray, int]]
 ) -> None:
-    """Take index entries out of the summaries; `calls` are their call ids and numbers."""
-    statements.execute(db, _TAKE_OUT, "?", numbers)
-    statements.execute(db, _UNLIST, "?", numbers)
+    """Take index entries out of the summaries; `calls` are their listed calls and positions."""
+    statements.execute(db, _TAKE_OUT, "?", positions)
+    statements.execute(db, _UNLIST, "?", positions)
     values: list[Any] = [value for pair in calls for value in pair]
-    one = "(call = ? AND memory = ?)"
+    one = "(call = ? AND position = ?)"
     statements.execute(db, _UNLIST_CALLS, one, values, glue=" OR ", widest=64)
-
-
-def step_back(db: sqlite3.Connection) -> None:
-    """Go back to the last entry that there is: the next one may get a number that is free again."""
-    db.execute(_STEP_BACK)

@@ -5,13 +5,10 @@ so appends pay nothing for it, a crash loses nothing, and several processes may 
 Readers add what is not counted yet. Deleting sessions does not change what happened.
 """
 
-import sqlite3
-
 import msgspec
 from msgspec import Struct
 
-from thoughtline.errors import Unreadable
-from thoughtline.log.events import Event, TurnStarted, decode
+from thoughtline.log.events import Event, TurnStarted
 from thoughtline.log.turn_counts import (
     KEPT,
     TYPES,
@@ -19,10 +16,14 @@ from thoughtline.log.turn_counts import (
     TurnCounter,
     TurnCounts,
     add_up,
+    body_of,
     kept_length,
 )
 from thoughtline.stores.base import TurnCountPage
+from thoughtline.stores.row import STARTED, open_events
 from thoughtline.stores.sqlite import queries
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.packed import ROW_NAME, row_place
 from thoughtline.stores.sqlite.summaries import ADVANCE, position
 
 EVENTS = 1_000
@@ -38,11 +39,12 @@ SELECT counts FROM turn_counts WHERE seconds = ? AND at = ? AND provider = ? AND
 _COUNT = "INSERT OR REPLACE INTO turn_counts VALUES (?, ?, ?, ?, ?)"
 _EXPIRE = "DELETE FROM turn_counts WHERE seconds = ? AND at < ?"
 _STARTED = """
-SELECT e.version, e.data FROM events AS e
-WHERE e.session = (SELECT number FROM sessions WHERE session = ?) AND e.seq < ?
-  AND e.type = 'turn_started' AND e.id = ?
-ORDER BY e.seq DESC LIMIT 1
-"""
+SELECT b.first, t.tenant, s.session, {row}, b.thoughts, b.said
+FROM sessions AS s CROSS JOIN tenants AS t ON t.number = s.tenant
+CROSS JOIN batches AS b ON b.turn = ? AND b.session = s.number
+WHERE s.session = ? AND b.first < ? AND b.kinds & ?
+ORDER BY b.first DESC LIMIT 1
+""".replace("{row}", ROW_NAME)
 _encode = msgspec.json.Encoder().encode
 _counts = msgspec.json.Decoder(dict[str, int])
 _rows = msgspec.json.Decoder(list[tuple[int, str, str, dict[str, int]]])
@@ -57,7 +59,7 @@ class EventCounts(Struct, frozen=True):
     more: bool
 
 
-def count_events(db: sqlite3.Connection, limit: int = EVENTS) -> EventCounts:
+def count_events(db: Connection, limit: int = EVENTS) -> EventCounts:
     """Count the next starts and ends of turns, without writing anything."""
     after = position(db, "events")
     page = queries.history_page(db, TYPES, after, limit)
@@ -68,7 +70,7 @@ def count_events(db: sqlite3.Connection, limit: int = EVENTS) -> EventCounts:
     return EventCounts(after, page.position, counts, page.more)
 
 
-def read_slice(db: sqlite3.Connection) -> EventCounts:
+def read_slice(db: Connection) -> EventCounts:
     """Count the next events, in a transaction of its own."""
     db.execute("BEGIN")
     try:
@@ -77,18 +79,19 @@ def read_slice(db: sqlite3.Connection) -> EventCounts:
         db.execute("ROLLBACK")
 
 
-def _find_start(db: sqlite3.Connection, ended: Event) -> TurnStarted | None:
-    found = db.execute(_STARTED, (ended.session, ended.seq, ended.parent)).fetchone()
+def _find_start(db: Connection, ended: Event) -> TurnStarted | None:
+    found = db.execute(_STARTED, (ended.parent, ended.session, ended.seq, STARTED)).fetchone()
     if found is None:
         return None
-    try:
-        body = decode("turn_started", *found)
-    except Unreadable:
-        return None
-    return body if isinstance(body, TurnStarted) else None
+    first, *place, thoughts, said = found
+    for event in open_events(first, thoughts, said, row_place(*place), db.cipher):
+        if event.type == "turn_started" and event.seq < ended.seq:
+            body = body_of(event)
+            return body if isinstance(body, TurnStarted) else None
+    return None
 
 
-def add_counts(db: sqlite3.Connection, counted: EventCounts, now: float) -> bool:
+def add_counts(db: Connection, counted: EventCounts, now: float) -> bool:
     """Add counts of events, unless somebody else has; whether there may be more."""
     if not db.execute(ADVANCE, (counted.last, "events", counted.after)).rowcount:
         return True
@@ -108,7 +111,7 @@ def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-def turn_counts(db: sqlite3.Connection, seconds: int, since: float) -> TurnCountPage:
+def turn_counts(db: Connection, seconds: int, since: float) -> TurnCountPage:
     """Return the counts of intervals of this length, with events that are not counted yet."""
     length = kept_length(seconds)
     db.execute("BEGIN")

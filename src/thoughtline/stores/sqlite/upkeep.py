@@ -5,7 +5,6 @@ others append in the meantime is written between two slices, so nobody waits for
 """
 
 import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -15,6 +14,7 @@ from thoughtline.clock import Clock
 from thoughtline.errors import StoreError
 from thoughtline.stores.base import EntryFilter, Progress
 from thoughtline.stores.sqlite import entries, erasure, purge, summaries, turn_counts
+from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.writer import Work
 
 Run = Callable[[Work[Any]], Awaitable[Any]]
@@ -102,7 +102,7 @@ class Upkeep:
             page = await self._read(
                 partial(erasure.read_page, entry_filter=entry_filter, after=position)
             )
-            if page.events:
+            if page.rows:
                 count += await self._write(partial(erasure.erase, page=page))
             position, more = page.position, page.more
             if progress is not None:
@@ -140,6 +140,6 @@ class Upkeep:
                 await self._task
 
 
-def _checkpoint(db: sqlite3.Connection) -> None:
+def _checkpoint(db: Connection) -> None:
     """Copy what can be copied of the write-ahead log into the file, without blocking anybody."""
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

@@ -28,12 +28,13 @@ from msgspec import Struct
 from thoughtline.clock import Clock
 from thoughtline.errors import StoreError, Unavailable
 from thoughtline.stores.sqlite import rows, statements
+from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.file import DatabaseFile, code, is_file_trouble
 from thoughtline.stores.sqlite.inserts import InsertBatch
 from thoughtline.stores.sqlite.subscribers import Subscribers
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+Work = Callable[[Connection], T]
 
 MAX_BATCHES = 256
 MAX_EVENTS = 4096
@@ -84,11 +85,11 @@ class Writer:
         self._closing = False
         self._hits: dict[str, float] = {}
         self._hits_due = 0  # monotonic time at which the hits are to be written
-        self._db: sqlite3.Connection | None = None
+        self._db: Connection | None = None
         self._inode: tuple[int, int] | None = None
         self._in_use = threading.Lock()  # the connection is used, by the thread or by `changes`
         self._exclusive = False  # the thread holds the file's write lock: nobody else commits
-        self._failed_db: sqlite3.Connection | None = None  # still sees what others write
+        self._failed_db: Connection | None = None  # still sees what others write
         self._data_version = 0  # SQLite's, of the connection
         self._changes = 0
 
@@ -253,7 +254,7 @@ class Writer:
         self._subscribers.notify(sessions)
 
     def _write(
-        self, db: sqlite3.Connection, batches: Sequence[InsertBatch], now: float
+        self, db: Connection, batches: Sequence[InsertBatch], now: float
     ) -> rows.WriteResult:
         written = rows.write(db, batches, now)
         if written.first is not None:
@@ -261,7 +262,7 @@ class Writer:
         return written
 
     def _one_by_one(
-        self, db: sqlite3.Connection, batches: Sequence[InsertBatch], now: float
+        self, db: Connection, batches: Sequence[InsertBatch], now: float
     ) -> tuple[list[object], frozenset[str]]:
         results: list[object] = []
         sessions: frozenset[str] = frozenset()
@@ -316,7 +317,7 @@ class Writer:
             self._check_same_file()
         return result
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> Connection:
         if self._db is not None:
             self._check_same_file()
             return self._db

@@ -8,11 +8,11 @@ asked (turn) AS (
 )
 SELECT json_group_object(turn, depth) FROM (
     SELECT asked.turn, 1 + max(EXISTS (
-        SELECT 1 FROM events AS further
-        WHERE further.parent = e.id AND further.type = 'turn_started' AND further.parent <> ''
+        SELECT 1 FROM batches AS further
+        WHERE further.parent = b.turn AND further.parent <> ''
     )) AS depth
-    FROM tenant CROSS JOIN asked CROSS JOIN events AS e CROSS JOIN sessions AS s
-    WHERE e.parent = asked.turn AND e.type = 'turn_started' AND e.parent <> ''
-      AND s.number = e.session AND s.tenant = tenant.number
+    FROM tenant CROSS JOIN asked CROSS JOIN batches AS b CROSS JOIN sessions AS s
+    WHERE b.parent = asked.turn AND b.parent <> ''
+      AND s.number = b.session AND s.tenant = tenant.number
     GROUP BY asked.turn
 )

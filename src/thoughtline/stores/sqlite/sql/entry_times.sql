@@ -1,10 +1,8 @@
 -- When the first and the last of the indexed turns with thoughts ended.
 WITH
 rest (at) AS (
-    SELECT m.at FROM memories AS m CROSS JOIN sessions AS s ON s.number = m.session
-    WHERE m.number > (SELECT position FROM summarised WHERE source = 'memories') AND m.entries > 0
-      AND (NOT json_valid(m.memo)
-           OR coalesce(json_extract(m.memo, '$.outcome'), 'completed') = 'completed')
+    SELECT b.ended FROM batches AS b CROSS JOIN sessions AS s ON s.number = b.session
+    WHERE b.position > (SELECT position FROM summarised WHERE source = 'entries') AND b.entries > 0
       AND (:tenant IS NULL
            OR s.tenant = (SELECT number FROM tenants WHERE tenant = :tenant))
 ),

@@ -1,4 +1,4 @@
--- Index entries (memories) by key (name), with their thoughts and quarantines: one statement, one row.
+-- Index entries by key, with their thoughts and quarantines: one statement, one row.
 -- The parameters are the tenant and the keys; `max` is how many entries a key may give.
 WITH
 tenant (number) AS MATERIALIZED (
@@ -8,33 +8,31 @@ asked (name) AS (
     VALUES {slots}
 ),
 hits AS MATERIALIZED (
-    SELECT asked.name, names.memory
-    FROM tenant CROSS JOIN asked CROSS JOIN names
-    WHERE names.tenant = tenant.number
-      AND names.name = asked.name
-      AND names.memory IN (
-          SELECT n.memory FROM names AS n
+    SELECT asked.name, k.position
+    FROM tenant CROSS JOIN asked CROSS JOIN lookup_keys AS k
+    WHERE k.tenant = tenant.number
+      AND k.name = asked.name
+      AND k.position IN (
+          SELECT n.position FROM lookup_keys AS n
           WHERE n.tenant = tenant.number AND n.name = asked.name
-          ORDER BY n.memory DESC LIMIT {max}
+          ORDER BY n.position DESC LIMIT {max}
       )
 ),
 found AS MATERIALIZED (
-    SELECT number, session, turn, memo FROM memories
-    WHERE number IN (SELECT memory FROM hits)
+    SELECT b.position, b.session, b.turn, {row} AS row, b.memo, s.session AS name
+    FROM batches AS b CROSS JOIN sessions AS s ON s.number = b.session
+    WHERE b.position IN (SELECT position FROM hits) AND b.memo <> x''
 )
 SELECT
-    (SELECT group_concat(hex(name) || ' ' || memory, char(30)) FROM hits),
-    (SELECT group_concat(number || ' ' || memo, char(30)) FROM found),
+    (SELECT group_concat(hex(name) || ' ' || position, char(10)) FROM hits),
+    (SELECT {memos} FROM found AS f),
     (
-        SELECT group_concat(
-            f.number || ' ' || e.position || ' ' || e.version || ' ' || e.data, char(30)
-        )
-        FROM found AS f CROSS JOIN events AS e
-        WHERE e.type = 'reasoning' AND e.parent = f.turn AND e.session = f.session
+        SELECT {thoughts} FROM found AS f CROSS JOIN batches AS b
+        WHERE b.turn = f.turn AND b.session = f.session AND b.thoughts <> x''
     ),
     (
-        SELECT group_concat(f.number || ' ' || e.data, char(30))
-        FROM found AS f CROSS JOIN events AS e CROSS JOIN sessions AS s CROSS JOIN tenant
-        WHERE e.about = f.turn AND e.type = 'quarantined'
-          AND s.number = e.session AND s.tenant = tenant.number
+        SELECT json_group_array(json_array(f.position, p.thoughts))
+        FROM found AS f CROSS JOIN pointers AS p CROSS JOIN sessions AS s CROSS JOIN tenant
+        WHERE p.about = f.turn AND p.type = 'quarantined'
+          AND s.number = p.session AND s.tenant = tenant.number
     )

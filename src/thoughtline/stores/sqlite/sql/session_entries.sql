@@ -1,21 +1,18 @@
--- The index entries (memories) of a session, with their thoughts and quarantines: one row.
+-- The index entries of a session, with their thoughts and quarantines: one row.
 WITH found AS MATERIALIZED (
-    SELECT m.number, m.session, m.turn, m.memo, s.tenant
-    FROM sessions AS s CROSS JOIN memories AS m ON m.session = s.number
-    WHERE s.session = :session
+    SELECT b.position, b.session, b.turn, {row} AS row, b.memo, s.session AS name, s.tenant
+    FROM sessions AS s CROSS JOIN batches AS b ON b.session = s.number
+    WHERE s.session = :session AND b.memo <> x''
 )
 SELECT
-    (SELECT group_concat(number || ' ' || memo, char(30)) FROM found),
+    (SELECT {memos} FROM found AS f),
     (
-        SELECT group_concat(
-            f.number || ' ' || e.position || ' ' || e.version || ' ' || e.data, char(30)
-        )
-        FROM found AS f CROSS JOIN events AS e
-        WHERE e.type = 'reasoning' AND e.parent = f.turn AND e.session = f.session
+        SELECT {thoughts} FROM found AS f CROSS JOIN batches AS b
+        WHERE b.turn = f.turn AND b.session = f.session AND b.thoughts <> x''
     ),
     (
-        SELECT group_concat(f.number || ' ' || e.data, char(30))
-        FROM found AS f CROSS JOIN events AS e CROSS JOIN sessions AS s
-        WHERE e.about = f.turn AND e.type = 'quarantined'
-          AND s.number = e.session AND s.tenant = f.tenant
+        SELECT json_group_array(json_array(f.position, p.thoughts))
+        FROM found AS f CROSS JOIN pointers AS p CROSS JOIN sessions AS s
+        WHERE p.about = f.turn AND p.type = 'quarantined'
+          AND s.number = p.session AND s.tenant = f.tenant
     )

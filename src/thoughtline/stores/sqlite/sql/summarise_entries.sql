@@ -1,31 +1,21 @@
--- Adds the index entries with thoughts of a slice to the summaries. `memo` is that of an entry, or
--- an empty one where it is damaged.
+-- Adds the index entries with thoughts of a slice to the summaries.
 INSERT OR IGNORE INTO entry_groups (tenant, provider, endpoint, model, entries, chars)
 SELECT DISTINCT
-    s.tenant, m.provider, coalesce(json_extract({memo}, '$.origin.endpoint'), ''), m.model, 0, 0
-FROM memories AS m CROSS JOIN sessions AS s ON s.number = m.session
-WHERE m.number > :after AND m.number <= :last AND m.entries > 0
-  AND coalesce(json_extract({memo}, '$.outcome'), 'completed') = 'completed';
+    s.tenant, b.provider, b.endpoint, CASE b.asked WHEN '' THEN b.model ELSE b.asked END, 0, 0
+FROM batches AS b CROSS JOIN sessions AS s ON s.number = b.session
+WHERE b.position > :after AND b.position <= :last AND b.entries > 0;
 
-INSERT INTO listed_entries (memory, kind, shown, chars, at)
-SELECT m.number, g.number, m.entries, m.chars / m.entries, m.at
-FROM memories AS m
-CROSS JOIN sessions AS s ON s.number = m.session
+INSERT INTO listed_entries (position, kind, shown, chars, at)
+SELECT b.position, g.number, b.entries, b.chars / b.entries, b.ended
+FROM batches AS b
+CROSS JOIN sessions AS s ON s.number = b.session
 CROSS JOIN entry_groups AS g
-    ON g.tenant = s.tenant AND g.provider = m.provider AND g.model = m.model
-    AND g.endpoint = coalesce(json_extract({memo}, '$.origin.endpoint'), '')
-WHERE m.number > :after AND m.number <= :last AND m.entries > 0
-  AND coalesce(json_extract({memo}, '$.outcome'), 'completed') = 'completed';
+    ON g.tenant = s.tenant AND g.provider = b.provider AND g.endpoint = b.endpoint
+    AND g.model = CASE b.asked WHEN '' THEN b.model ELSE b.asked END
+WHERE b.position > :after AND b.position <= :last AND b.entries > 0;
 
 UPDATE entry_groups SET entries = entries + new.count, chars = chars + new.size
 FROM (
     SELECT kind, count(*) AS count, sum(chars) AS size FROM listed_entries
-    WHERE memory > :after AND memory <= :last GROUP BY kind
-) AS new WHERE number = new.kind;
-
-INSERT OR IGNORE INTO listed_calls (call, memory)
-SELECT c.value, m.number
-FROM listed_entries AS l
-CROSS JOIN memories AS m ON m.number = l.memory
-CROSS JOIN json_each({memo}, '$.calls') AS c
-WHERE l.memory > :after AND l.memory <= :last AND c.value <> ''
+    WHERE position > :after AND position <= :last GROUP BY kind
+) AS new WHERE number = new.kind

@@ -1,0 +1,314 @@
+"""A row of the log, packed and unpacked: the one place where a store's content can be sealed.
+
+A row has the events that a batch says of one turn, and the index entry of that turn if it was filed
+with them. Mostly a batch is one turn and makes one row.
+
+Content, sealed by a `Cipher` and bound to its tenant, session, row and column:
+
+- `memo`: the index entry, without its thoughts;
+- `thoughts`: versions and data of the reasoning events. A look-up reads these two columns only;
+- `said`: everything else of the events: their envelopes, and the data of all others.
+
+Blinded: look-up keys, and the ids of tool calls that entries are listed under.
+
+Everything else stays visible, because stores look by it: tenants, sessions, turns and what they
+continue, ids of batches, numbers, times, kinds of events, how turns ended, provider, endpoint and
+models, sizes, and which turn a quarantine or which session a fork refers to.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from thoughtline.log.events import Draft, Event
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores import rules
+from thoughtline.stores.base import Batch
+
+# -- sealing ---------------------------------------------------------------------------------
+
+
+class RowPlace(NamedTuple):
+    """Where a value belongs, and nowhere else."""
+
+    tenant: str
+    session: str
+    row: str  # the id of its batch, or of its turn
+
+
+class Cipher(Protocol):
+    """Seals values and blinds what is looked up. It is called from several threads at once."""
+
+    def seal(self, value: bytes, place: RowPlace, column: str) -> bytes:
+        """Return a value as it is stored."""
+
+    def open(self, value: bytes, place: RowPlace, column: str) -> bytes:
+        """Return a value as it was given; raises `StoreError` when it does not belong there."""
+
+    def blind(self, tenant: str, keys: Sequence[bytes]) -> Sequence[bytes]:
+        """Return what stands for look-up keys, in order: the same for the same tenant."""
+
+    def blind_word(self, tenant: str, word: str) -> bytes:
+        """Return what stands for the id of a call."""
+
+
+class PlainCipher:
+    """Stores everything as it is."""
+
+    def seal(self, value: bytes, place: RowPlace, column: str) -> bytes:
+        return value
+
+    def open(self, value: bytes, place: RowPlace, column: str) -> bytes:
+        return value
+
+    def blind(self, tenant: str, keys: Sequence[bytes]) -> Sequence[bytes]:
+        return keys
+
+    def blind_word(self, tenant: str, word: str) -> bytes:
+        return word.encode("utf-8", "surrogatepass")
+
+
+PLAIN = PlainCipher()
+
+# -- kinds of events -------------------------------------------------------------------------
+
+_KINDS = (
+    "",  # every type that is not here
+    "turn_started",
+    "turn_ended",
+    "reasoning",
+    "user_message",
+    "assistant_message",
+    "tool_call",
+    "tool_result",
+    "permission_decision",
+    "quarantined",
+    "session_forked",
+    "endpoint_learned",
+    "request_failed",
+)
+"""Types by the number of their bit. Stored: a type is only ever added at the end."""
+
+KINDS = {type: 1 << number for number, type in enumerate(_KINDS)}
+OTHER, STARTED, ENDED, THOUGHT = (KINDS[t] for t in ("", "turn_started", "turn_ended", "reasoning"))
+
+
+def kinds_of(types: Iterable[str]) -> int:
+    """Return the bits of rows that may have events of these types.
+
+    Rows of an earlier version have a type that is known today among the others.
+    """
+    bits = OTHER
+    for type in types:
+        bits |= KINDS.get(type, OTHER)
+    return bits
+
+
+# -- packing ---------------------------------------------------------------------------------
+
+
+class Reference(NamedTuple):
+    """The turn that a quarantine is about, or the session that a fork goes on from."""
+
+    type: str
+    about: str
+    thoughts: str  # positions of refused thoughts, as a JSON array; empty: all
+
+
+class Row(Struct):
+    """The events of one turn in one batch, and what is known about them without opening them."""
+
+    turn: str  # empty: events of the session itself
+    id: str = ""  # of the batch, at its first row
+    parent: str = ""  # the turn that is continued, where the turn starts here
+    count: int = 0  # events; none: only the entry is new
+    kinds: int = 0
+    began: float = 0.0  # time of the first event
+    provider: str = ""
+    endpoint: str = ""
+    model: str = ""
+    asked: str = ""  # the model as asked for, where it is another
+    served: str = ""  # the model as the answer names it
+    outcome: str = ""  # where the turn ends here
+    entries: int = 0  # how many the index entry makes in a listing
+    chars: int = 0  # of all of them together
+    ended: float = 0.0  # time of the index entry
+    memo: bytes = b""
+    thoughts: bytes = b""
+    said: bytes = b""
+    keys: Sequence[bytes] = ()  # blinded
+    references: Sequence[Reference] = ()
+
+
+class _Target(Struct, frozen=True):
+    provider: str = ""
+    endpoint: str = ""
+    model: str = ""
+    asked: str = ""
+
+
+class _Started(Struct, frozen=True):
+    target: _Target | None = None
+
+
+class _Ended(Struct, frozen=True):
+    outcome: str = ""
+    model: str = ""
+
+
+Said = tuple[str, str, float, str, int, str]
+"""Id, parent, time, type, version and data of an event; a thought has its own in `thoughts`."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_json = msgspec.json.Encoder().encode
+_started = msgspec.json.Decoder(_Started)
+_ended = msgspec.json.Decoder(_Ended)
+_said = msgspec.msgpack.Decoder(list[Said])
+_thoughts = msgspec.msgpack.Decoder(list[tuple[int, str]])
+_entry = msgspec.msgpack.Decoder(IndexEntry)
+
+
+def pack(batch: Batch, cipher: Cipher = PLAIN) -> list[Row]:
+    """Return the rows of a batch."""
+    rows: list[Row] = []
+    start = 0
+    drafts = batch.drafts
+    for end in range(1, len(drafts) + 1):
+        if end == len(drafts) or _turn_of(drafts[end]) != _turn_of(drafts[start]):
+            rows.append(_pack_events(drafts[start:end]))
+            start = end
+    by_turn = {row.turn: row for row in rows}  # of several the last
+    for entry in batch.index:
+        row = by_turn.get(entry.turn)
+        if row is None:
+            row = by_turn[entry.turn] = Row(entry.turn)
+            rows.append(row)
+        _describe(row, entry)
+    if rows:
+        rows[0].id = batch.id
+    entries = {entry.turn: entry for entry in batch.index}
+    for row in rows:
+        place = RowPlace(batch.tenant, batch.session, row.id or row.turn)
+        if by_turn[row.turn] is row and (filed := entries.get(row.turn)):
+            row.memo = seal_entry(filed, place, cipher)
+            row.keys = cipher.blind(batch.tenant, filed.keys)
+        if row.thoughts:
+            row.thoughts = cipher.seal(row.thoughts, place, "thoughts")
+        if row.said:
+            row.said = cipher.seal(row.said, place, "said")
+    return rows
+
+
+def _turn_of(draft: Draft) -> str:
+    return draft.id if draft.type == "turn_started" else draft.parent
+
+
+def _pack_events(drafts: Sequence[Draft]) -> Row:
+    first = drafts[0]
+    row = Row(_turn_of(first), count=len(drafts), began=first.at)
+    said: list[Said] = []
+    thoughts: list[tuple[int, str]] = []
+    references: list[Reference] = []
+    for one in drafts:
+        type, version, data = one.type, one.version, one.data
+        row.kinds |= KINDS.get(type, OTHER)
+        if type == "reasoning":
+            thoughts.append((version, data))
+            version, data = 0, ""
+        elif type == "turn_started":
+            row.parent = one.parent
+            _note_start(row, data)
+        elif type == "turn_ended":
+            _note_end(row, data)
+        elif type in rules.REFERRING_TYPES and (reference := _reference(type, data)):
+            references.append(reference)
+        said.append((one.id, one.parent, one.at, type, version, data))
+    row.said = _encode(said)
+    row.thoughts = _encode(thoughts) if thoughts else b""
+    row.references = references
+    return row
+
+
+def _note_start(row: Row, data: str) -> None:
+    try:
+        target = _started.decode(data).target or _Target()
+    except rules.UNREADABLE:
+        return
+    row.provider, row.endpoint = target.provider, target.endpoint
+    row.model, row.asked = target.model, target.asked
+
+
+def _note_end(row: Row, data: str) -> None:
+    try:
+        ended = _ended.decode(data)
+    except rules.UNREADABLE:
+        return
+    row.outcome, row.served = ended.outcome, ended.model
+
+
+def _reference(type: str, data: str) -> Reference | None:
+    about = rules.referred_id(type, data)
+    if not about:
+        return None
+    quarantine = rules.read_quarantine(data) if type == "quarantined" else None
+    positions = quarantine.thoughts if quarantine else ()
+    return Reference(type, about, _json(positions).decode() if positions else "")
+
+
+def _describe(row: Row, entry: IndexEntry) -> None:
+    """Note what statistics and filters need of an index entry."""
+    origin, found = entry.origin, rules.entry_summary(entry)
+    row.provider, row.endpoint = origin.provider, origin.endpoint
+    row.model, row.asked = origin.model, origin.asked
+    row.entries, row.chars, row.ended = found.entries, found.chars, found.last
+
+
+def seal_entry(entry: IndexEntry, place: RowPlace, cipher: Cipher) -> bytes:
+    """Return the `memo` of an index entry: without its thoughts, which are in the log."""
+    if entry.thoughts:
+        entry = msgspec.structs.replace(entry, thoughts=())
+    return cipher.seal(_encode(entry), place, "memo")
+
+
+def seal_thoughts(thoughts: Sequence[tuple[int, str]], place: RowPlace, cipher: Cipher) -> bytes:
+    """Return versions and data of reasoning events as they are stored."""
+    return cipher.seal(_encode(thoughts), place, "thoughts")
+
+
+# -- unpacking -------------------------------------------------------------------------------
+
+
+def open_entry(memo: bytes, place: RowPlace, cipher: Cipher) -> IndexEntry:
+    """Return an index entry, without its thoughts."""
+    return _entry.decode(cipher.open(memo, place, "memo"))
+
+
+def open_thoughts(thoughts: bytes, place: RowPlace, cipher: Cipher) -> list[tuple[int, str]]:
+    """Return versions and data of the reasoning events of a row."""
+    return _thoughts.decode(cipher.open(thoughts, place, "thoughts")) if thoughts else []
+
+
+def open_said(said: bytes, place: RowPlace, cipher: Cipher) -> bytes:
+    """Return the packed events, in which the data of thoughts is empty: to look for a text."""
+    return cipher.open(said, place, "said")
+
+
+def open_events(
+    first: int, thoughts: bytes | None, said: bytes, place: RowPlace, cipher: Cipher
+) -> list[Event]:
+    """Return the events of a row, numbered from `first` on; None: its thoughts stay closed."""
+    if not said:
+        return []
+    reasoning = None if thoughts is None else open_thoughts(thoughts, place, cipher)[::-1]
+    events: list[Event] = []
+    for seq, (id, parent, at, type, version, data) in enumerate(
+        _said.decode(cipher.open(said, place, "said")), first
+    ):
+        if type == "reasoning" and reasoning is not None:
+            if not reasoning:
+                raise ValueError(f"a thought of turn {parent!r} is missing")
+            version, data = reasoning.pop()  # noqa: PLW2901
+        events.append(Event(place.session, seq, id, parent, at, type, version, data))
+    return events

@@ -1,0 +1,129 @@
+"""The index entries in the rows of turns: read, replaced, and taken out with their keys.
+
+An entry is known by the position of its row. A turn has one: filed again, the older is taken out.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores import rules
+from thoughtline.stores.row import RowPlace, open_entry, seal_entry
+from thoughtline.stores.sqlite import statements, summaries
+from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
+
+_COLUMNS = (
+    "b.position",
+    "s.number",
+    "s.tenant",
+    "t.tenant",
+    "s.session",
+    ROW_NAME,
+    "printf('%!.17g', s.touched)",
+    "s.kept",
+)
+"""What is read of a row with an entry, before its memo."""
+
+_ENTRIES = packed(
+    """
+SELECT {rows}
+FROM batches AS b
+CROSS JOIN sessions AS s ON s.number = b.session
+CROSS JOIN tenants AS t ON t.number = s.tenant
+WHERE b.position IN ({slots}) AND b.memo <> x''
+""",
+    _COLUMNS,
+    ["b.memo"],
+)
+_UPDATE = """
+UPDATE batches SET entries = new.column2, chars = new.column3, memo = new.column4
+FROM (VALUES {slots}) AS new WHERE batches.position = new.column1
+"""
+_CLEAR = "UPDATE batches SET entries = 0, chars = 0, memo = x'' WHERE position IN ({slots})"
+_DELETE_EMPTY = "DELETE FROM batches WHERE position IN ({slots}) AND count = 0"
+_KEYS = "INSERT OR IGNORE INTO lookup_keys (tenant, name, position) VALUES {slots}"
+_DELETE_KEYS = "DELETE FROM lookup_keys WHERE {slots}"
+
+
+class EntryRow(msgspec.Struct, frozen=True):
+    """An index entry as the tables have it."""
+
+    position: int
+    session_number: int
+    tenant_number: int
+    place: RowPlace
+    touched: float
+    kept: bool
+    entry: IndexEntry
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of its session."""
+        return self.place.tenant
+
+
+def _unpack(db: Connection, value: bytes | None) -> list[EntryRow]:
+    found: list[EntryRow] = []
+    for position, session, owner, *names, touched, kept, memo in unpacked(value, 1):
+        place = row_place(*names)
+        entry = open_entry(memo, place, db.cipher)
+        found.append(EntryRow(position, session, owner, place, float(touched), bool(kept), entry))
+    return found
+
+
+def read_rows(db: Connection, positions: Sequence[int]) -> list[EntryRow]:
+    """Return index entries by position, the last filed first."""
+    found: list[EntryRow] = []
+    for cursor in statements.execute(db, _ENTRIES, "?", positions):
+        found += _unpack(db, cursor.fetchone()[0])
+    return sorted(found, key=lambda row: -row.position)
+
+
+def update(db: Connection, changed: Sequence[tuple[EntryRow, IndexEntry]]) -> None:
+    """Write entries whose calls were forgotten, in place, and bring the summaries up to date."""
+    values: list[Any] = []
+    for row, entry in changed:
+        found = rules.entry_summary(entry)
+        memo = bytearray(seal_entry(entry, row.place, db.cipher))
+        values += (row.position, found.entries, found.chars, memo)
+    statements.execute(db, _UPDATE, "(?, ?, ?, ?)", values)
+    _leave_summaries(db, [row for row, _ in changed])
+    still_listed = [row.position for row, entry in changed if rules.shown_calls(entry)]
+    summaries.add_again(db, still_listed)
+
+
+def take_out(db: Connection, found: Sequence[EntryRow]) -> None:
+    """Take entries out of the index, with the keys that they are filed under."""
+    keys: list[int | bytearray] = []
+    for row in found:
+        for name in db.cipher.blind(row.tenant, row.entry.keys):
+            keys += (row.tenant_number, bytearray(name), row.position)
+    delete_keys(db, keys)
+    positions = [row.position for row in found]
+    statements.execute(db, _CLEAR, "?", positions)
+    statements.execute(db, _DELETE_EMPTY, "?", positions)
+    _leave_summaries(db, found)
+
+
+def _leave_summaries(db: Connection, found: Sequence[EntryRow]) -> None:
+    calls = [
+        (bytearray(db.cipher.blind_word(row.tenant, call)), row.position)
+        for row in found
+        for call in row.entry.calls
+    ]
+    summaries.remove_entries(db, [row.position for row in found], calls)
+
+
+def insert_keys(db: Connection, values: Sequence[Any]) -> None:
+    """Insert rows of look-up keys; `values` are tenant, key and position of each."""
+    statements.execute(db, _KEYS, "(?, ?, ?)", values)
+
+
+def delete_keys(db: Connection, values: Sequence[Any]) -> None:
+    """Delete rows of look-up keys; `values` are tenant, key and position of each."""
+    # SQLite does not look up `(tenant, name, position) IN (VALUES …)` by the primary key.
+    one = "(tenant = ? AND name = ? AND position = ?)"
+    statements.execute(db, _DELETE_KEYS, one, values, glue=" OR ", widest=64)

@@ -1,0 +1,110 @@
+"""Rows of a batch: how it is split, what is sealed and blinded, and that it comes back."""
+
+import pytest
+from msgspec.structs import replace
+
+from stores.samples import after, fork, notes, plain, refusal, turn
+from support.marking_cipher import MarkingCipher
+from thoughtline.errors import StoreError
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores.base import Batch
+from thoughtline.stores.row import (
+    ENDED,
+    KINDS,
+    OTHER,
+    PLAIN,
+    STARTED,
+    THOUGHT,
+    RowPlace,
+    kinds_of,
+    open_entry,
+    open_events,
+    open_thoughts,
+    pack,
+)
+from thoughtline.stores.rules import number_events
+
+A = b"a" * 16
+
+
+def unpacked(rows, batch, cipher=PLAIN):
+    events, first = [], 0
+    for row in rows:
+        place = RowPlace(batch.tenant, batch.session, row.id or row.turn)
+        events += open_events(first, row.thoughts, row.said, place, cipher)
+        first += row.count
+    return events
+
+
+def test_a_turn_is_one_row():
+    batch = replace(turn("s", "t1", '"one"', '"two"', keys=[A], calls=("c1", "c2")), id="t1")
+    [row] = pack(batch)
+    assert (row.id, row.turn, row.parent, row.count) == ("t1", "t1", "", 4)
+    assert row.kinds == STARTED | THOUGHT | ENDED
+    assert (row.provider, row.model, row.outcome) == ("deepseek", "v4", "completed")
+    assert (row.entries, row.keys) == (2, (A,))
+    assert unpacked([row], batch) == number_events(batch, -1)
+    place = RowPlace("T", "s", "t1")
+    assert open_entry(row.memo, place, PLAIN) == replace(batch.index[0], thoughts=())
+    assert [data for _, data in open_thoughts(row.thoughts, place, PLAIN)] == [
+        draft.data for draft in batch.drafts if draft.type == "reasoning"
+    ]
+
+
+def test_thoughts_and_what_was_said_are_apart():
+    [row] = pack(turn("s", "t1", '"secret"', drafts=(plain(parent="t1", data='"spoken"'),)))
+    assert b"secret" in row.thoughts
+    assert b"secret" not in row.said + row.memo
+    assert b"spoken" in row.said
+    assert b"spoken" not in row.thoughts + row.memo
+
+
+def test_every_turn_of_a_batch_has_its_row():
+    turns = [turn("s", f"t{n}", '"x"', keys=[bytes([n]) * 16]) for n in range(3)]
+    batch = Batch(
+        id="b",
+        session="s",
+        tenant="T",
+        drafts=(plain(), *(draft for one in turns for draft in one.drafts)),
+        index=(*(one.index[0] for one in turns), IndexEntry("s", "elsewhere", keys=(A,))),
+    )
+    rows = pack(batch)
+    assert [(row.id, row.turn, row.count) for row in rows] == [
+        ("b", "", 1),
+        ("", "t0", 3),
+        ("", "t1", 3),
+        ("", "t2", 3),
+        ("", "elsewhere", 0),
+    ]
+    assert [bool(row.memo) for row in rows] == [False, True, True, True, True]
+    assert unpacked(rows, batch) == number_events(batch, -1)
+
+
+def test_what_a_row_says_of_other_turns():
+    [row] = pack(after("s", "t2", "t1"))
+    assert (row.turn, row.parent) == ("t2", "t1")
+    [row] = pack(refusal("s", "t1", 0, 2))
+    assert row.references == [("quarantined", "t1", "[0,2]")]
+    [row] = pack(refusal("s", "t1"))
+    assert row.references == [("quarantined", "t1", "")]
+    [row] = pack(fork("z", "s"))
+    assert row.references == [("session_forked", "s", "")]
+
+
+def test_all_content_is_sealed_in_its_place_and_all_keys_are_blinded():
+    cipher = MarkingCipher()
+    batch = replace(turn("s", "t1", '"secret"', keys=[A], calls=("call",)), id="t1")
+    [row] = pack(batch, cipher)
+    for column, value in (("memo", row.memo), ("thoughts", row.thoughts), ("said", row.said)):
+        assert value.startswith(repr(("T", "s", "t1", column)).encode())
+    assert row.keys == cipher.blind("T", [A])
+    assert unpacked([row], batch, cipher) == number_events(batch, -1)
+    for elsewhere in (RowPlace("U", "s", "t1"), RowPlace("T", "z", "t1"), RowPlace("T", "s", "t2")):
+        with pytest.raises(StoreError):
+            open_events(0, row.thoughts, row.said, elsewhere, cipher)
+
+
+def test_bits_of_types_never_change():
+    assert (KINDS["turn_started"], KINDS["reasoning"], KINDS["request_failed"]) == (2, 8, 4096)
+    assert pack(notes("s"))[0].kinds == OTHER
+    assert kinds_of(["reasoning"]) == THOUGHT | OTHER
