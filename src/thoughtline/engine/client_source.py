@@ -22,8 +22,6 @@ from thoughtline.stores.base import Batch, Store
 class ClientSource:
     """Looks turns up in the store, and patches the client's own body."""
 
-    written: frozenset[str] = frozenset()
-
     def __init__(
         self,
         store: Store,
@@ -37,6 +35,11 @@ class ClientSource:
         self._dialect = dialect
         self._tenant = tenant
         self._clock = clock
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The members of the body that are ours: none, it is the client's own."""
+        return frozenset()
 
     async def look_up(self, path: RequestPath, known_turns: Collection[str]) -> tuple[Found, str]:
         """The index entries of a path; where a turn is known to be in it, no other is meant.

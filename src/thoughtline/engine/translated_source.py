@@ -62,7 +62,11 @@ class TranslatedSource(ClientSource):
         asked = provider.param_fields(_flat(translation), self._takes)
         self._fields = asked.fields
         self.left = (*translation.left, *asked.left)
-        self.written = frozenset(splice.members(self._write((), {})))
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The members of the body that say what is asked."""
+        return frozenset(splice.members(self._write((), {})))
 
     async def look_up(self, path: RequestPath, known_turns: Collection[str]) -> tuple[Found, str]:
         """The index entries of a path, and the turns themselves from the log."""

@@ -110,6 +110,8 @@ class ResponsesAnswerWriter:
 
     def _added(self, block: Block) -> bytes:
         self._open = block
+        if not self._head.stream:
+            return b""
         self._part = {"item_id": self._id(block), "output_index": block.index}
         self._growth = self._growth_of(block)
         item = self._item(block, "in_progress", empty=True)
@@ -158,6 +160,8 @@ class ResponsesAnswerWriter:
         self._open = None
         item = self._item(block, "completed")
         self._items.append(item)
+        if not self._head.stream:
+            return b""
         made = b"".join(self._closing(block))
         return made + self._event("response.output_item.done", output_index=block.index, item=item)
 
