@@ -37,6 +37,7 @@ from typing import Any
 import httpx2
 
 from benchmarks.stands import free_port, wait
+from thoughtline.stores.base import Store
 from thoughtline.stores.sqlite import SqliteStore
 from thoughtline.testing import Pace, Reply, Request, Serving, serving
 
@@ -62,7 +63,7 @@ class Gateway:
         self.store = folder / "t.db"
         self._settings = folder / "thoughtline.toml"
         upstreams = "".join(
-            f'[upstreams.{name}]\nbase_url = "{sims.root(name)}"\npolicy = "{_policy(name)}"\n'
+            f'[upstreams.{name}]\nbase_url = "{sims.root(name)}"\npolicy = "{policy_of(name)}"\n'
             for name in PROVIDERS
         )
         self._settings.write_text(
@@ -96,15 +97,16 @@ class Gateway:
             self._process.wait()
 
 
-def _policy(name: str) -> str:
+def policy_of(name: str) -> str:
     return {"claude": "anthropic"}.get(name, name)
 
 
 class Soak:
     """The load, and what is counted."""
 
-    def __init__(self, gateway: Gateway, sims: Serving, deadline: float) -> None:
-        self._gateway = gateway
+    def __init__(self, port: int, sims: Serving, deadline: float, *, turns: int = TURNS) -> None:
+        self._port = port
+        self._turns = turns
         self._sims = sims
         self._deadline = deadline
         self._clients = clients()
@@ -147,7 +149,7 @@ class Soak:
             opening=f"Please look after number {number}.",
         )
         reply = None
-        for _ in range(TURNS):
+        for _ in range(self._turns):
             reply = client.turn()
             if reply.status != 200:
                 self._refuse(provider, reply)
@@ -177,7 +179,7 @@ class Soak:
     def _post(self, http: httpx2.Client, request: Request) -> Reply:
         """Send a request, again and again until an answer has come in full."""
         query = f"?{request.query}" if request.query else ""
-        url = f"http://127.0.0.1:{self._gateway.port}{request.path}{query}"
+        url = f"http://127.0.0.1:{self._port}{request.path}{query}"
         while time.monotonic() < self._deadline:
             try:
                 answer = http.post(url, content=request.body, headers=request.headers)
@@ -193,9 +195,8 @@ class Soak:
             time.sleep(0.1)
         raise TimeoutError("the time of the soak is over")
 
-    async def lost(self) -> list[tuple[str, str, str]]:
-        """Return the received turns that are not in the store."""
-        store = SqliteStore(self._gateway.store)
+    async def lost(self, store: Store) -> list[tuple[str, str, str]]:
+        """Return the received turns that are not in the store, and close it."""
         ended: dict[str, set[str]] = {}
         lost = []
         for provider, session, turn in self.received:
@@ -225,7 +226,7 @@ def soak(kills: int, threads: int, seconds: float) -> bool:
     ):
         gateway = Gateway(Path(folder), sims)
         gateway.start()
-        run = Soak(gateway, sims, deadline)
+        run = Soak(gateway.port, sims, deadline)
         workers = [threading.Thread(target=run.work, daemon=True) for _ in range(threads)]
         for worker in workers:
             worker.start()
@@ -237,23 +238,24 @@ def soak(kills: int, threads: int, seconds: float) -> bool:
                     gateway.kill()
                     killed += 1
                     gateway.start()
-                _say(f"\r{_line(run, killed, kills, began)}")
+                say(f"\r{line(run, killed, kills, began)}")
             run.stop()
             for worker in workers:
                 worker.join(max(1.0, deadline - time.monotonic()))
             stuck = sum(worker.is_alive() for worker in workers)
         finally:
             gateway.kill()
-        _say(f"\r{_line(run, killed, kills, began)}\n")
-        return _report(run, killed, stuck)
+        say(f"\r{line(run, killed, kills, began)}\n")
+        lost = asyncio.run(run.lost(SqliteStore(gateway.store)))
+        return report(run, lost, killed, stuck)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
-def _line(run: Soak, killed: int, kills: int, began: float) -> str:
+def line(run: Soak, killed: int, kills: int, began: float) -> str:
     counts = run.counts
     return (
         f"{killed}/{kills} kills, {time.monotonic() - began:.0f} s: {counts['turns']} turns received, "
@@ -262,8 +264,8 @@ def _line(run: Soak, killed: int, kills: int, began: float) -> str:
     )
 
 
-def _report(run: Soak, killed: int, stuck: int) -> bool:
-    lost = asyncio.run(run.lost())
+def report(run: Soak, lost: list[tuple[str, str, str]], killed: int, stuck: int) -> bool:
+    """Print what was counted; returns whether nothing was lost, missing, crossed or refused."""
     print(f"acknowledged turns lost: {len(lost)} of {len(run.received)}, over {killed} kills")
     print(f"thoughts missing: {run.missing()}, crossed: {run.crossed()}")
     print(f"requests refused: {run.counts['refused']}, clients that hang: {stuck}")
