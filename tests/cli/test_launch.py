@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from thoughtline.cli.simulated import STRICT
+
 TOOL = """
 #!{python}
 import json, os, sys, urllib.request
@@ -57,6 +59,7 @@ def launch(tmp_path, port):
             "PATH": f"{tools}:/usr/bin:/bin",
             "THOUGHTLINE_PORT": str(port),
             "LANG": "C.UTF-8",
+            STRICT: "1",
         }
         process = subprocess.Popen(
             [sys.executable, "-m", "thoughtline", "launch", *arguments],
@@ -117,6 +120,23 @@ def test_a_gateway_that_runs_is_used_and_stays(launch, port, tmp_path):
                 assert answer.status == 200
         finally:
             serve.terminate()
+
+
+LOST = """
+import os, urllib.error, urllib.request
+url = os.environ["ANTHROPIC_BASE_URL"].replace("/u/sim", "/u/nobody") + "/v1/messages"
+try:
+    urllib.request.urlopen(urllib.request.Request(url, b'{"model": "m", "messages": []}'))
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+
+
+def test_requests_that_failed_are_told(launch):
+    _, out, err = done(launch("claude", "--model", "sim/deepseek", code=LOST))
+    assert "404" in out
+    assert "1 request failed, the last one with 404, no upstream is called 'nobody'" in err
+    assert "nothing was kept" in err
 
 
 PI = """

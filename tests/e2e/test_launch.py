@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from thoughtline.cli.launch_tools import tool_names
+from thoughtline.cli.simulated import STRICT
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -40,7 +41,7 @@ def launch(tmp_path):
 
     def run(programs, name, *arguments):
         path = f"{programs}{os.pathsep}/usr/bin{os.pathsep}/bin"  # with its own version of node
-        env = {"HOME": str(home), "PATH": path, "THOUGHTLINE_PORT": "0", "CI": "1"}
+        env = {"HOME": str(home), "PATH": path, "THOUGHTLINE_PORT": "0", "CI": "1", STRICT: "1"}
         command = [sys.executable, "-m", "thoughtline", "launch", name, "--model", "sim/deepseek"]
         return subprocess.run(
             [*command, "--", *arguments],

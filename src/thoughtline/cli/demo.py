@@ -153,8 +153,8 @@ def _show(played: list[dict[str, Any]]) -> None:
     console.print("\n[bold]A client that throws thoughts away[/bold], and strict providers\n")
     for one in played:
         direct, kept = one["direct"], one["kept"]
-        spoken = f", in Codex's dialect ({one['speaks']})" if "speaks" in one else ""
-        console.print(f"[bold]{one['provider']}[/bold]{spoken} [dim]{one['model']}[/dim]")
+        spoken = ", asked by Codex (Responses API)" if "speaks" in one else ""
+        console.print(f"[bold]{one['model']}[/bold]{spoken}")
         console.print(f"  directly              {_verdict(direct)}")
         console.print(f"  through Thoughtline   {_verdict(kept)}\n")
 

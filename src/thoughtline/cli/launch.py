@@ -248,8 +248,12 @@ def _say_after(running: LaunchGateway) -> None:
     if kept is None:
         _say(f"what was kept is at {page}")
         return
+    if failed := running.failed():
+        count = "1 request" if len(failed) == 1 else f"{len(failed)} requests"
+        _say(f"{count} failed, the last one with {failed[0]}")
     if not kept.sessions:
-        _say("no request reached the gateway, so nothing was kept")
+        reached = "nothing was kept" if failed else "no request reached the gateway"
+        _say(f"{reached}; what happened is at {page}")
         return
     plural = "" if kept.thoughts == 1 else "s"
     sessions = "1 session" if len(kept.sessions) == 1 else f"{len(kept.sessions)} sessions"

@@ -62,6 +62,16 @@ class LaunchGateway:
             sessions.append(one["id"])
         return KeptThoughts(thoughts, tuple(sessions))
 
+    def failed(self) -> list[str]:
+        """What went wrong since `begin`, the newest first, each with its status."""
+        page = _get(f"{self.url}/api/requests/failed?limit=100", self._token)
+        requests = page.get("requests", ()) if isinstance(page, dict) else ()
+        return [
+            f"{one['status']}, {one['reason']}"
+            for one in requests
+            if self._since and one["at"] >= self._since and one["method"] == "POST"
+        ]
+
     def _sessions(self) -> dict[str, Any]:
         found = _get(f"{self.url}/api/sessions?limit=200", self._token)
         return found if isinstance(found, dict) and "sessions" in found else {}

@@ -113,7 +113,7 @@ class Proxy:
             except bodies.BodyTooLarge as error:
                 await caller.answer(GatewayError(413, str(error), "request_too_large"))
             except WireError as error:
-                message = f"{error}; is the upstream up?"
+                message = f"{error}; is the upstream up, and the network?"
                 await caller.answer(GatewayError(502, message, "upstream_unreachable"))
             except bodies.ClientDisconnected:
                 pass

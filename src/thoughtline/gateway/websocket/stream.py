@@ -97,7 +97,7 @@ class ClientStream:
             except GatewayError as refusal:
                 await caller.refused(refusal)
             except WireError as error:
-                message = f"{error}; is the upstream up?"
+                message = f"{error}; is the upstream up, and the network?"
                 await caller.refused(GatewayError(502, message, "upstream_unreachable"))
             except Exception as error:  # noqa: BLE001 (the next request of the stream must not wait)
                 message = f"{fault(error)}: please report it"
