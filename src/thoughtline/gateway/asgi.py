@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -11,8 +11,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 WriteNow = Callable[[bytes], bool]
 """Sends a chunk of a body at once; False where that takes waiting: then `send` does."""
-WRITE_NOW = "thoughtline.write_now"
-"""The extension under which the own server offers that to an application."""
+OWN_SERVER = "thoughtline.server"
+"""The extension under which the own server offers what ASGI has not: an `OwnServer`."""
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Headers as the ASGI server gives them, with names in lower case."""
 
@@ -34,6 +34,16 @@ async def respond_json(
     """Send a complete response whose body is JSON."""
     length = (b"content-length", b"%d" % len(body))
     await respond(send, status, [(b"content-type", b"application/json"), length, *headers], body)
+
+
+class OwnServer(Protocol):
+    """What the own server does for a request without a message and a turn of the event loop."""
+
+    def take_body(self) -> bytes | None:
+        """The body, where all of it is here and none of it was received; else `receive` has it."""
+
+    def write_now(self, chunk: bytes) -> bool:
+        """Send a chunk of a stream at once; False where the client has to be waited for."""
 
 
 class InFlight:

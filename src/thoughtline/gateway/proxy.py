@@ -27,14 +27,14 @@ from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.asgi import (
-    WRITE_NOW,
+    OWN_SERVER,
     DisconnectWatcher,
     InFlight,
+    OwnServer,
     RawHeaders,
     Receive,
     Scope,
     Send,
-    WriteNow,
     respond_json,
 )
 from thoughtline.gateway.auth import Auth, Principal
@@ -198,7 +198,7 @@ class HttpCaller:
         self.dialect = head.dialect
         self._receive = receive
         self._send = send
-        self._write_now: WriteNow | None = scope.get("extensions", {}).get(WRITE_NOW)
+        self._server: OwnServer | None = scope.get("extensions", {}).get(OWN_SERVER)
         self._headers: RawHeaders = scope["headers"]
 
     # -- 1. authenticate -------------------------------------------------------------------------
@@ -210,8 +210,13 @@ class HttpCaller:
 
     async def read(self) -> Incoming | None:
         proxy, limit = self.proxy, self.proxy.options.max_body_bytes
-        declared = dict(self._headers).get(b"content-length", b"")
-        self._body = await bodies.read_body(self._receive, declared, limit)
+        body = self._server.take_body() if self._server is not None else None
+        if body is None:
+            declared = dict(self._headers).get(b"content-length", b"")
+            body = await bodies.read_body(self._receive, declared, limit)
+        elif len(body) > limit:
+            raise bodies.BodyTooLarge(limit)
+        self._body = body
         self._received = received = proxy.clock.mono()
         encoding = self._head.encoding
         plain = await bodies.decompressed(self._body, encoding, limit)
@@ -413,7 +418,9 @@ class HttpCaller:
             stream = translation.translation.params.stream
             received = translation.answer_headers(received, stream=stream)
         make: Callable[..., Relay] = partial(
-            Relay, push=getattr(inbound, "push", None), write_now=self._write_now
+            Relay,
+            push=getattr(inbound, "push", None),
+            write_now=self._server.write_now if self._server is not None else None,
         )
         if translation is not None:
             make = partial(TranslatedRelay, translation.translation)

@@ -122,6 +122,24 @@ async def test_nothing_is_written_to_a_client_that_left(cycle):
     assert transport.packets == []
 
 
+async def test_a_body_that_is_all_here_can_be_taken_at_once(cycle):
+    made, _ = cycle
+    made._chunks, made._unread = [b"ab", b"c"], True
+    assert made.take_body() == b"abc"
+    assert made.take_body() is None
+    made.disconnect()
+    assert (await made.receive())["type"] == "http.disconnect"
+
+
+@pytest.mark.parametrize("state", [{"_more_body": True}, {"disconnected": True}])
+async def test_half_a_body_is_not_taken(cycle, state):
+    made, _ = cycle
+    made.feed(b"ab")
+    for name, value in state.items():
+        setattr(made, name, value)
+    assert made.take_body() is None
+
+
 async def test_a_chunk_of_a_stream_can_be_written_at_once(cycle):
     made, transport = cycle
     assert not made.write_now(b"early")  # there is no head yet

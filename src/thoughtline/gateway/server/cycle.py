@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from thoughtline.gateway.asgi import WRITE_NOW, App, Scope
+from thoughtline.gateway.asgi import OWN_SERVER, App, Scope
 
 if TYPE_CHECKING:
     from thoughtline.gateway.server.protocol import HttpProtocol
@@ -86,7 +86,7 @@ class RequestCycle:
 
     async def run(self, app: App, scope: Scope) -> None:
         """Run the application; where it fails, answer 500 or close the connection."""
-        scope["extensions"] = {WRITE_NOW: self.write_now}
+        scope["extensions"] = {OWN_SERVER: self}
         try:
             await app(scope, self.receive, self.send)
         except asyncio.CancelledError:  # the server has stopped, and waited for long enough
@@ -164,6 +164,14 @@ class RequestCycle:
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return {"type": "http.request", "body": body, "more_body": self._more_body}
 
+    def take_body(self) -> bytes | None:
+        """The body, where all of it is here and none of it was received; else `receive` has it."""
+        if self._more_body or not self._unread or self.disconnected:
+            return None
+        chunks = self._chunks
+        self._chunks, self._size, self._unread = [], 0, False
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
     # -- for the application: the response -------------------------------------------------------
 
     async def send(self, message: dict[str, Any]) -> None:
@@ -196,14 +204,15 @@ class RequestCycle:
         lines = [STATUS_LINE.get(status) or b"HTTP/1.1 %d \r\n" % status]  # beyond 599: no words
         if self._more_body:  # nobody will read the rest of the request
             self.keep_alive = False
-        for spelled, value in headers:
-            name = spelled.lower()
-            if name in _CONNECTION_HEADERS:
-                self.keep_alive = self.keep_alive and b"close" not in value.lower()
-                continue
-            if name == b"content-length":
-                self._body_left = int(value)
-            lines.append(b"%b: %b\r\n" % (name, value))
+        named = [(name.lower(), value) for name, value in headers]
+        known = dict(named)
+        if not _CONNECTION_HEADERS.isdisjoint(known):
+            closes = [b"close" in v.lower() for n, v in named if n in _CONNECTION_HEADERS]
+            self.keep_alive = self.keep_alive and not any(closes)
+            named = [pair for pair in named if pair[0] not in _CONNECTION_HEADERS]
+        if b"content-length" in known:
+            self._body_left = int(known[b"content-length"])
+        lines += [b"%b: %b\r\n" % pair for pair in named]
         if self._head_only or status in _NO_BODY:
             self._body_left = 0
         elif self._body_left < 0:
