@@ -29,6 +29,7 @@ COMMANDS = {
     "cache": "Show or clear what can be put back.",
     "erase": "Erase thoughts from the log, for good.",
     "index": "Check or rebuild the look-up index.",
+    "store": "Bring a store up to date, copy it, back it up, look through it.",
 }
 """Name → one line of help; the module of the same name holds the command."""
 

@@ -1,0 +1,232 @@
+"""`thoughtline store`: brings a store up to date, copies it, backs it up, and looks through it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from thoughtline.cli.store_options import run, store_options
+
+if TYPE_CHECKING:
+    from thoughtline.stores.base import Progress, Store
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+
+
+@click.group("store")
+def store() -> None:
+    """Bring a store up to date, copy it, back it up, or look through it.
+
+    \b
+        thoughtline store migrate
+        thoughtline store copy sqlite:///thoughtline.db postgresql://me@db/thoughtline
+        thoughtline store backup thoughtline-backup.db
+        thoughtline store check --json
+    """
+
+
+@store.command("migrate")
+@_JSON
+@store_options
+def migrate(store_url: str | None, config: str | None, *, as_json: bool) -> None:
+    """Bring the tables of a store up to date.
+
+    Nodes of the version before go on meanwhile, and so may this one's. Run again, it does nothing.
+    """
+    from thoughtline.stores import is_shared
+
+    url = _url(store_url, config)
+
+    async def work() -> list[str]:
+        if is_shared(url):
+            return await _migrate_shared(url)
+        async with _opened(url) as opened:
+            await opened.sessions(limit=1)  # a file is brought up to date when it is opened
+        return []
+
+    done = run(work())
+    if as_json:
+        _print({"migrations": done})
+        return
+    for name in done:
+        click.echo(f"did {name}")
+    click.echo("the store is up to date")
+
+
+async def _migrate_shared(url: str) -> list[str]:
+    from thoughtline.stores.postgres.address import Address
+    from thoughtline.stores.postgres.failures import explain
+    from thoughtline.stores.postgres.migrations import migrate as run_migrations
+
+    address = Address(url)
+    try:
+        connection = await address.connect()
+        try:
+            return await run_migrations(connection)
+        finally:
+            await connection.close()
+    except Exception as error:
+        raise explain(error, address) or error from error
+
+
+@store.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@_JSON
+def copy(source: str, target: str, *, as_json: bool) -> None:
+    """Copy all sessions of one store into another.
+
+    FROM and TO are URLs. What TO has already is left as it is, so a copy that was interrupted goes
+    on, and a second one brings over what is new since. Copied sessions count as just used.
+
+    Tenants keep their names, which stand on the secret: give the nodes of TO the secret of FROM
+    (`store.secret = "file:…"`; of a SQLite store it is the .secret file beside it).
+    """
+    from thoughtline.engine.folders import make_store_folder, store_file
+    from thoughtline.stores.copying import copy_store
+
+    _check_exists(store_file(source), source)
+    make_store_folder(target)
+
+    async def work() -> Any:
+        async with _opened(source) as one, _opened(target) as other:
+            with _bar("Sessions") as progress:
+                return await copy_store(one, other, progress)
+
+    report = run(work())
+    if as_json:
+        _print(report)
+    else:
+        click.echo(
+            f"{report.sessions} session(s) looked at; {report.copied} had something new: "
+            f"{report.events} event(s), {report.entries} index entries"
+        )
+        for session in report.conflicts:
+            click.echo(f"  {session}: the other store has other events; it was left alone")
+    if report.conflicts:
+        raise SystemExit(1)
+
+
+@store.command("backup")
+@click.argument("file", type=click.Path(path_type=Path))
+@_JSON
+@store_options
+def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bool) -> None:
+    """Write a copy of the store into a SQLite file, while it is in use.
+
+    Of a SQLite store it is the whole file as of one moment; of a shared one a copy of all sessions,
+    which goes on where it stopped when it is run again. Back up the secret and the keys as well,
+    and elsewhere.
+    """
+    from thoughtline.engine.folders import store_file
+
+    url = _url(store_url, config)
+    place = store_file(url)
+    if place is None:
+        ctx = click.get_current_context()
+        ctx.invoke(copy, source=url, target=f"sqlite:///{file.absolute()}", as_json=as_json)
+        return
+    _check_exists(place, url)
+    if file.exists():
+        raise click.ClickException(f"{file} is there already; choose another name")
+    with closing(sqlite3.connect(place, timeout=30)) as db:
+        db.execute("VACUUM INTO ?", (str(file),))
+    file.chmod(0o600)
+    if as_json:
+        _print({"file": str(file), "bytes": file.stat().st_size})
+    else:
+        click.echo(f"{file}: {file.stat().st_size} bytes; the secret is beside {place}")
+
+
+@store.command("check")
+@_JSON
+@store_options
+def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
+    """Read every session: without a gap, and can it be read? Ends with 1 if not.
+
+    `thoughtline index --check` compares the look-up index with the log.
+    """
+    from thoughtline.engine.folders import store_file
+    from thoughtline.stores.checking import check_store
+
+    url = _url(store_url, config)
+    _check_exists(store_file(url), url)
+
+    async def work() -> Any:
+        async with _opened(url) as opened:
+            with _bar("Sessions") as progress:
+                return await check_store(opened, progress)
+
+    report = run(work())
+    if as_json:
+        _print(report)
+    else:
+        state = "sound" if report.sound else "not sound"
+        click.echo(f"{report.sessions} session(s) with {report.events} event(s): {state}")
+        for session in report.gaps:
+            click.echo(f"  {session}: events are missing")
+        for session in report.unreadable:
+            click.echo(f"  {session}: something in it does not open")
+        if report.newer:
+            click.echo(f"  {report.newer} event(s) only a newer version understands")
+        if report.orphans:
+            click.echo(f"  {report.orphans} look-up key(s) lead nowhere: `thoughtline index`")
+    if not report.sound:
+        raise SystemExit(1)
+
+
+# -- what they share -----------------------------------------------------------------------------
+
+
+class _opened:  # noqa: N801 - used like a function
+    """A store for the length of a block."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def __aenter__(self) -> Store:
+        from thoughtline.stores import open_store
+
+        self._store = open_store(self._url)
+        return self._store
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.shield(self._store.close())
+
+
+def _url(store_url: str | None, config: str | None) -> str:
+    from thoughtline.gateway.settings import load
+
+    return load({"store_url": store_url, "config": config}, os.environ, Path.cwd()).store.url
+
+
+def _check_exists(file: Path | None, url: str) -> None:
+    if file is not None and not file.exists():
+        raise click.ClickException(f"there is no store at {file}; check {url!r}")
+
+
+@contextmanager
+def _bar(label: str) -> Iterator[Progress]:
+    with click.progressbar(
+        length=1, label=label, file=sys.stderr, show_pos=True, hidden=not sys.stderr.isatty()
+    ) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield progress
+
+
+def _print(value: Any) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode(value).decode())

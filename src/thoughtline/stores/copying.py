@@ -1,0 +1,118 @@
+"""Copies a store into another one, of any kind, through the port.
+
+What is there already is not written again: sessions are compared by the ids of their events, and
+each turn is a batch with the id of its first event. So a copy that was interrupted goes on where it
+stopped, and one that is run again brings over what is new.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from thoughtline.errors import Conflict
+from thoughtline.log.events import Draft, Event
+from thoughtline.stores.base import (
+    Batch,
+    EntryFilter,
+    Progress,
+    SessionCursor,
+    SessionSummary,
+    Store,
+)
+
+PAGE = 100
+"""Sessions in one page of the listing."""
+
+MAX_EVENTS = 500
+"""Events in one batch, where they are of no turn."""
+
+PEOPLE = "local"
+"""The tenant of sessions that a person made by library or command line, which do not expire."""
+
+
+class CopyReport(Struct, kw_only=True):
+    """What was copied."""
+
+    sessions: int = 0  # that were looked at
+    copied: int = 0  # of which something was new
+    events: int = 0
+    entries: int = 0
+    conflicts: list[str] = []  # sessions of which the other store has other events
+
+
+async def copy_store(source: Store, target: Store, progress: Progress | None = None) -> CopyReport:
+    """Copy all sessions with their index entries; returns what was new."""
+    report = CopyReport()
+    total = (await source.stats()).sessions
+    after: SessionCursor | None = None
+    while True:
+        listing = await source.search(limit=PAGE, after=after)
+        for summary in listing.sessions:
+            await _copy_session(source, target, summary, report)
+            report.sessions += 1
+            if progress is not None:
+                progress(report.sessions, max(report.sessions, total))
+        after = listing.after
+        if after is None:
+            return report
+
+
+async def _copy_session(
+    source: Store, target: Store, summary: SessionSummary, report: CopyReport
+) -> None:
+    session = summary.session
+    events = await source.read(session)
+    known = await target.read(session)
+    if [e.id for e in known] != [e.id for e in events[: len(known)]]:
+        report.conflicts.append(session)
+        return
+    entries = [filed.entry for filed in await source.index(session)]
+    there = {filed.entry.turn for filed in await target.index(session)}
+    missing = [entry for entry in entries if entry.turn not in there]
+    fresh = events[len(known) :]
+    if not fresh and not missing:
+        return
+    kept = await _is_kept(source, summary)
+    last = len(known) - 1
+    for some in _turns(fresh):
+        batch = Batch(
+            id=some[0].id,
+            session=session,
+            tenant=summary.tenant,
+            drafts=tuple(map(_draft, some)),
+            expect=last,
+            kept=kept,
+        )
+        try:
+            last = (await target.append(batch))[-1].seq
+        except Conflict:
+            report.conflicts.append(session)
+            return
+    changed = {event.parent or event.id for event in fresh} | {event.id for event in fresh}
+    await target.reindex(session, [e for e in entries if e.turn not in there or e.turn in changed])
+    report.copied += 1
+    report.events += len(fresh)
+    report.entries += len(missing)
+
+
+async def _is_kept(source: Store, summary: SessionSummary) -> bool:
+    if summary.tenant == PEOPLE:
+        return True
+    listed = await source.entries(EntryFilter(session=summary.session), limit=1)
+    return any(entry.kept for entry in listed)
+
+
+def _turns(events: Sequence[Event]) -> Iterator[list[Event]]:
+    """Yield the events of each turn; what comes before the first one by itself."""
+    some: list[Event] = []
+    for event in events:
+        if some and (event.type == "turn_started" or len(some) >= MAX_EVENTS):
+            yield some
+            some = []
+        some.append(event)
+    if some:
+        yield some
+
+
+def _draft(event: Event) -> Draft:
+    return Draft(event.id, event.parent, event.at, event.type, event.version, event.data)
