@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +124,9 @@ def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bo
     which goes on where it stopped when it is run again. Back up the secret and the keys as well,
     and elsewhere.
     """
+    import sqlite3
+    from contextlib import closing
+
     from thoughtline.engine.folders import store_file
 
     url = _url(store_url, config)
@@ -199,7 +200,7 @@ class _opened:  # noqa: N801 - used like a function
         return self._store
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.shield(self._store.close())
+        await self._store.close()
 
 
 def _url(store_url: str | None, config: str | None) -> str:
