@@ -141,6 +141,7 @@ class Talk:
         self.gateway = InProcessGateway(SimWire(self.sim), own, store=store, prefix_bytes=settled)
         self.key = "key-one"
         self.spelling = bytes  # what becomes of each body
+        self.prompts = 0
         fields = {"stream": True} if name == "codex" else {}
         self.client = client(
             self.sim.dialect,
@@ -217,6 +218,19 @@ class Talk:
         self.client.body = {**self.client.body, "system": "Another prompt."}
         self.client.turn()
 
+    def system_behind(self):
+        """From here on, the system prompt stands behind the history; later it changes there."""
+        self.prompts += 1
+        prompt = f"Prompt {self.prompts}."
+
+        def behind(body):
+            document = json.loads(body)
+            document.pop("system", None)
+            return json.dumps({**document, "system": prompt}).encode()
+
+        self.spelling = behind
+        self.client.turn()
+
     def other_client(self):
         """Somebody else asks the very same."""
         self.key = "key-two"
@@ -265,8 +279,8 @@ class Talk:
     def forget(self):
         self._change_turn(1, lambda entry: self.gateway.store.forget(EntryFilter(turn=entry.turn)))
 
-    def erase(self):
-        self._change_turn(5, lambda entry: self.gateway.store.erase(EntryFilter(turn=entry.turn)))
+    def erase(self, nth=5):
+        self._change_turn(nth, lambda entry: self.gateway.store.erase(EntryFilter(turn=entry.turn)))
 
     def purge(self):
         sessions = self.runner.run(self.gateway.store.sessions())

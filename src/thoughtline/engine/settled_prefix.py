@@ -46,7 +46,7 @@ class Whole(StrEnum):
     OTHER = "other"  # it is translated, or only its tokens are counted
     CHANGED = "changed"  # more is to be changed in it than thoughts
     TARGET = "target"  # it goes elsewhere, or by other rules
-    LOOP = "loop"  # a question of the user has begun a new tool loop
+    LOOP = "loop"  # a question of the user has begun a new tool loop, and something was lost
     INDEX = "index"  # what is known of the turns has changed
     MATCH = "match"  # what follows is not the turn that followed
     SKIPPED = "skipped"  # thoughts stay behind that went, or the other way round
@@ -77,7 +77,7 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
     tenant: str
     target: Target
     needs: tuple[Need, Need]
-    loop: int | None  # where the running tool loop began, at most the end; None: it does not count
+    loop: int | None  # where the running tool loop began, at most the end; None: it may move on
     aside: bool  # something was said that the log does not hold
     entries: Sequence[tuple[bytes, IndexEntry]]  # what its outputs were taken for, by full key
     sealed: Sequence[tuple[bytes, Sequence[IndexEntry]]]  # all that has a seal the client brings
@@ -193,7 +193,7 @@ class Resumed(Struct, frozen=True, eq=False):
         first = first_known(plan.matches)
         if first is None or first.turn != prefix.next or first.parent != prefix.last:
             raise Unsettled(Whole.MATCH)
-        if prefix.loop != at_most(plan.loop, prefix.turns.turns):
+        if prefix.loop is not None and prefix.loop != at_most(plan.loop, prefix.turns.turns):
             raise Unsettled(Whole.LOOP)
         if plan.fields or plan.gap >= 0 or DROP_BLOCK in plan.skipped_before:
             raise Unsettled(Whole.SKIPPED)

@@ -27,6 +27,7 @@ from thoughtline.log import keys as k
 from thoughtline.log.decisions import Action, ReplayDecision
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Blob, Thought
+from thoughtline.log.quirks import Need
 from thoughtline.log.turns import Turn
 from thoughtline.replay.decide import NO_LIMITS, SettledTurns, last_question, needs, skipped_at
 from thoughtline.stores.answer_cache import entry_size
@@ -35,6 +36,7 @@ MARKED_TURNS = 4
 """The last turns in which clients mark what is to be cached: the next request marks others."""
 _MARKER = b'"cache_control"'
 _GOES = frozenset({Action.RESTORED, Action.REPLACED, Action.EXACT})
+_UNWELCOME = frozenset({Need.IGNORED, Need.FORBIDDEN, Need.NONE})
 
 
 def settle(
@@ -238,7 +240,7 @@ def _prefix(
         tenant=tenant,
         target=decision.target,
         needs=needs(path, decision.target.policy),
-        loop=at_most(decision.replay_plan.loop, new.turns.turns),
+        loop=_bound_loop(decision, before, new),
         aside=(before is not None and before.aside) or _says_aside(decision, start, place, new.cut),
         entries=new.entries,
         sealed=new.sealed,
@@ -251,6 +253,19 @@ def _prefix(
         prefix_state=path.prefix_states[new.cut - 1] if path.prefix_states else None,
         entry_bytes=new.entry_bytes,
     )
+
+
+def _bound_loop(decision: RequestDecision, before: SettledPrefix | None, new: _Turns) -> int | None:
+    """Where the tool loop must begin for the decisions to hold; None: wherever it does.
+
+    Thoughts that go go within a loop that demands them, and beyond it where they are welcome.
+    """
+    within, beyond = needs(decision.path, decision.target.policy)
+    made = new.turns.decisions[len(decision.settled.decisions) :]
+    bound = before is not None and before.loop is not None
+    if bound or {within, beyond} & _UNWELCOME or any(d.action not in _GOES or d.left for d in made):
+        return at_most(decision.replay_plan.loop, new.turns.turns)
+    return None
 
 
 def _says_aside(decision: RequestDecision, start: int, end: int, cut: int) -> bool:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -206,9 +207,9 @@ class RollingMark:
 
     __slots__ = ("_state", "count")
 
-    def __init__(self) -> None:
-        self.count = 0  # decisions
-        self._state = blake2b(b"[", digest_size=12)
+    def __init__(self, count: int = 0, state: Any = None) -> None:
+        self.count = count  # decisions
+        self._state = state or blake2b(b"[", digest_size=12)
 
     def __str__(self) -> str:
         if not self.count:
@@ -219,11 +220,11 @@ class RollingMark:
 
     def followed_by(self, decisions: Sequence[ReplayDecision]) -> "RollingMark":
         """Return the mark of these and more decisions."""
-        made = RollingMark()
-        made.count, made._state = self.count + len(decisions), self._state.copy()
-        if decisions:
-            made._state.update((b"," if self.count else b"") + _encode(decisions)[1:-1])
-        return made
+        if not decisions:
+            return self
+        state = self._state.copy()
+        state.update((b"," if self.count else b"") + _encode(decisions)[1:-1])
+        return RollingMark(self.count + len(decisions), state)
 
 
 NO_MARK = RollingMark()

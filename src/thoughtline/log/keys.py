@@ -136,8 +136,8 @@ def visible(parts: Sequence[Part], *, is_input: bool = False) -> bytes:
     """
     if len(parts) == 2 and type(parts[0]) is Thought:
         parts = parts[1:]
-    if len(parts) == 1 and type(parts[0]) is Text:
-        return _visible_text(parts[0].text, is_input=is_input)
+    if len(parts) == 1 and (alone := _visible_alone(parts[0], is_input=is_input)) is not None:
+        return alone
     calls: list[tuple[bytes, bytes]] = []
     results: list[bytes] = []
     blobs: list[bytes] = []
@@ -163,11 +163,26 @@ def visible(parts: Sequence[Part], *, is_input: bool = False) -> bytes:
     return _join(b"v", [data, *results, b"|", *blobs])
 
 
+def _visible_alone(part: Part, *, is_input: bool) -> bytes | None:
+    """Return the canonical form of a side that is one part: the usual case, without the lists."""
+    if type(part) is Text:
+        return _visible_text(part.text, is_input=is_input)
+    if type(part) is Call:
+        return _joined_calls((_visible_call(part),))
+    if type(part) is Result:
+        data = _bytes(trimmed(part.content))
+        return b"v0:%d:%b1:|" % (len(data), data)
+    return None
+
+
 def _visible_call(call: Call) -> tuple[bytes, bytes]:
     return _bytes(call.name), canonical_arguments(call.arguments)
 
 
 def _joined_calls(calls: Sequence[tuple[bytes, bytes]]) -> bytes:
+    if len(calls) == 1:
+        ((name, arguments),) = calls
+        return b"c%d:%b%d:%b" % (len(name), name, len(arguments), arguments)
     return _join(b"c", [piece for call in calls for piece in call])
 
 
@@ -219,7 +234,7 @@ def _paired(calls: Sequence[Call], results: Sequence[Result]) -> list[tuple[int,
 
 
 def _visible_text(text: str, *, is_input: bool) -> bytes:
-    """Return the canonical form of a side that is only text: the usual case, without the lists."""
+    """Return the canonical form of a side that is only text."""
     data = _bytes(trimmed(text) if is_input else without_inline_thoughts(text))
     return b"v%d:%b1:|" % (len(data), data)
 

@@ -107,6 +107,8 @@ _RESTORED = Action.RESTORED
 _REQUIRED, _IGNORED, _NEVER = Need.REQUIRED, Need.IGNORED, (Need.FORBIDDEN, Need.NONE)
 _ALL, _ITEM = Scope.ALL, Carrier.ITEM
 _LOOPS = (Scope.LOOP, Scope.FIRST_CALL)
+_DECISIVE = frozenset({_REQUIRED, _IGNORED, *_NEVER})
+"""Needs that decide something; others say how much is lost without a thought."""
 REFUSED = "refused"
 """Reason of dropping what a client brings: the target refused it once."""
 _OVER_LIMIT = "over the limit"
@@ -445,7 +447,8 @@ class _Planner:
     @property
     def _loop_counts(self) -> bool:
         within, beyond = self.needs
-        return within is not beyond and self.policy.scope in _LOOPS
+        same = within is beyond or not {within, beyond} & _DECISIVE
+        return not same and self.policy.scope in _LOOPS
 
     @cached_property
     def _loop(self) -> int:
