@@ -76,16 +76,20 @@ def builds(now):
     """The session that most pictures show: tools, two branches, something dropped."""
     call = Call(name="read_file", arguments='{"path": "build.log", "tail": 200}', id="call_7fb2")
     again = Call(name="read_file", arguments='{"path": ".cargo/config.toml"}', id="call_a01c")
+
+    def aloud(*words, **more):
+        return replace(thought(*words, **more), origin=origin("openai"))
+
     at, to = now - 900, {"target": origin("openai")}
     first = [decision(1, entry="a1")]
     second = [*first, decision(3, entry="a2", level=MatchLevel.LOCAL)]
     foreign = decision(3, Action.DROPPED, entry="a2", reason="foreign model")
     return [
-        turn("a1", "Why does the build fail on arm64? Look at the log first.", thought("I need the log.", 4), call, **to, at=at),
-        turn("a2", Result(content=LOG, call="call_7fb2", name="read_file"), thought(REASONED, 23), again, parent="a1", **to, at=at + 30, decisions=first),
-        turn("a3", Result(content="[build]\njobs = 4", call="call_a01c", name="read_file"), thought("", 65, id="rs_68f0", sealed=True), ANSWER, parent="a2", **to, at=at + 70, decisions=second),
-        turn("a4", "Is there a way without touching the toolchain?", thought("A container would do.", 9), OTHER, parent="a3", **to, at=at + 160, decisions=[*second, decision(5, entry="a3", level=MatchLevel.SEAL)]),
-        turn("a5", "Write the change to the file, please.", thought("One file, four lines.", 7), "Done: four lines in `.cargo/config.toml`.", parent="a3", **to, at=at + 300, decisions=[first[0], foreign, decision(5, Action.EXACT, entry="a3")]),
+        turn("a1", "Why does the build fail on arm64? Look at the log first.", aloud("I need the log.", 4), call, **to, at=at),
+        turn("a2", Result(content=LOG, call="call_7fb2", name="read_file"), aloud(REASONED, 23), again, parent="a1", **to, at=at + 30, decisions=first),
+        turn("a3", Result(content="[build]\njobs = 4", call="call_a01c", name="read_file"), aloud("", 65, id="rs_68f0", sealed=True), ANSWER, parent="a2", **to, at=at + 70, decisions=second),
+        turn("a4", "Is there a way without touching the toolchain?", aloud("A container would do.", 9), OTHER, parent="a3", **to, at=at + 160, decisions=[*second, decision(5, entry="a3", level=MatchLevel.SEAL)]),
+        turn("a5", "Is there a way without root in the container?", aloud("One file, four lines.", 7), OTHER.replace("It is slower, and nothing has to be configured.", "It is slower, and it runs without root."), parent="a3", **to, at=at + 300, decisions=[first[0], foreign, decision(5, Action.EXACT, entry="a3")]),
     ]  # fmt: skip
 
 

@@ -120,8 +120,11 @@ def test_keys_step_through_requests(tab):
     page = tab.open()
     page.locator(".request-row").first.wait_for()
     page.keyboard.press("j")
+    first = page.evaluate("document.activeElement.href")
     page.keyboard.press("j")
-    assert page.locator("li[aria-posinset='2'] .request-row:focus").count() == 1
+    assert page.evaluate("document.activeElement.href") != first
+    page.keyboard.press("k")
+    assert page.evaluate("document.activeElement.href") == first
     page.keyboard.press("2")
     page.locator(".session-row").first.wait_for()
 
@@ -298,7 +301,7 @@ def test_five_hundred_sessions_and_a_loop_of_two_thousand_turns(browser):
         expect(page.locator(".tiles.today")).to_contain_text("turns today")
         page.locator(".request-row").first.wait_for()
         assert page.locator(".request-row").count() < 60
-        for _ in range(60):
+        for _ in range(400):
             if row(page, "Step 0").count():  # the loop's own name
                 break
             page.evaluate(DOWN)

@@ -94,6 +94,7 @@ export class TurnTree {
 // -- choosing and comparing -----------------------------------------------------------------------
 
 const MAX_TURNS = 100;
+const MIN_SAME = 0.4; // of two texts, from where on their difference is marked
 const MAX_CHARACTERS = 40000; // of two texts that are compared word by word
 const MAX_NAME = 40; // characters of a branch's name
 
@@ -140,10 +141,16 @@ export function branchComparison(tree, session, { left, right, viewState, reques
   const fork = split.common.at(-1);
   return h("div.comparison", {},
     h("p.common", {}, icon("branch"), split.common.length
-      ? `${plural(split.common.length, "turn")} in common, then they part. What only one branch has is marked.`
+      ? `${plural(split.common.length, "turn")} in common, then they part. Where most is the same, what differs is marked.`
       : "They have no turn in common."),
     fork && h("section.fork", { "aria-label": "The last turn in common" }, article(fork, split.common.length, left)),
     h("div.columns", {}, column("left", split.left, left), column("right", split.right, right)));
+}
+
+/** How much of two texts is the same, from 0 to 1. */
+function sameShare(pieces) {
+  const length = (kinds) => pieces.filter(([kind]) => kinds.includes(kind)).reduce((sum, [, text]) => sum + text.trim().length, 0);
+  return (2 * length(["same"])) / (2 * length(["same"]) + length(["left", "right"]) || 1);
 }
 
 /** The texts of two turns with what differs marked: by part, for each side. */
@@ -156,6 +163,7 @@ function differenceOf(left, right) {
       const other = others[index];
       if (!other || part.text === other.text || part.text.length + other.text.length > MAX_CHARACTERS) return;
       const pieces = textDiff(part.text, other.text);
+      if (sameShare(pieces) < MIN_SAME) return; // two texts of their own: marks would be confetti
       marks.left.set(part, changedProse(pieces, "left"));
       marks.right.set(other, changedProse(pieces, "right"));
     });
