@@ -364,6 +364,17 @@ def test_what_is_read_later_has_the_times_of_its_arrival():
     timing = decode(thought.type, thought.version, thought.data).thought.timing
     assert (timing.first - timing.sent, timing.last - timing.sent) == (500_000_000, 3_500_000_000)
     assert timing.closed - timing.sent == 7_500_000_000
+    ended = batches[1].drafts[-1]
+    assert decode(ended.type, ended.version, ended.data).first_output == 0.5
+
+
+def test_an_answer_in_one_piece_has_no_first_token():
+    clock = FrozenClock()
+    one = recording(clock)
+    clock.advance(2.0)
+    one.feed(b'{"choices": [{"message": {"role": "assistant", "content": "Yes."}}]}')
+    ended = one.finish().drafts[-1]
+    assert decode(ended.type, ended.version, ended.data).first_output is None
 
 
 def test_whoever_looks_sees_all_that_has_come():

@@ -1,5 +1,7 @@
 """Where the time of a turn went."""
 
+from msgspec.structs import replace
+
 from inspector.exchange_events import SECOND, timed
 from thoughtline.inspector.timeline import first_token, timeline
 from thoughtline.log.parts import Carrier, Text, Thought, Timing
@@ -33,6 +35,13 @@ def test_waiting_thinking_answering_and_thinking_again():
 def test_thoughts_that_overlap_are_one_stretch_each_to_its_end():
     found = timeline(turn(thought(0, 5), thought(2, 5), ended=7.0))
     assert shown(found) == [("thinking", 0.0, 5.0), ("thinking", 5.0, 7.0)]
+
+
+def test_an_answer_without_a_thought_has_a_first_token():
+    found = timeline(replace(turn(Text(text="Done.")), first_output=0.4))
+    assert shown(found) == [("waiting", 0.0, 0.4), ("answering", 0.4, 19.5)]
+    early = replace(turn(Text(text="So."), thought(7, 4)), first_output=2.0)
+    assert [one.kind for one in timeline(early)] == ["waiting", "answering", "thinking", "answering"]  # fmt: skip
 
 
 def test_what_was_not_measured_is_not_told():

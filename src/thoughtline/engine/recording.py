@@ -46,6 +46,7 @@ class Recording:
     _broke_off = False  # the upstream ended it before its end
     _late: Reader | None = None  # of what comes after the end
     _held = b""  # the beginning of what may be a byte order mark
+    _first_output = 0  # when the first token came, by the monotonic clock
     _form_known = False  # the first bytes have come, which say whether it is a stream
     _unread_size = 0
     _arrived = 0  # when what is being read arrived, if that was earlier
@@ -208,6 +209,8 @@ class Recording:
         except TooComplex as error:
             self.give_up(str(error))
             return []
+        if happenings and self._stream and not self._first_output:
+            self._first_output = self._arrived or self._clock.mono()
         self.capture.take(happenings)
         return happenings
 
@@ -288,5 +291,8 @@ class Recording:
         self._broke_off = not (stopped or self.capture_error or self.done)
         if self._broke_off and ended is not None and ended.outcome is Outcome.ABORTED:
             reason = ended.reason or BROKE_OFF
-            self.capture.ended = replace(ended, outcome=Outcome.FAILED, reason=reason)
+            self.capture.ended = ended = replace(ended, outcome=Outcome.FAILED, reason=reason)
+        if self._first_output and ended is not None:
+            waited = round(max(0, self._first_output - self.departed) / 1e9, 3)
+            self.capture.ended = replace(ended, first_output=waited)
         return self.capture.finish()

@@ -1,7 +1,7 @@
 """Where the time of a turn went: waiting for the first token, thinking, answering.
 
-Only what was measured is told: a turn without a thought has no more than its beginning and its end,
-and a thought that its provider delivered at once is taken from the request on.
+Only what was measured is told: an answer that came in one piece has a beginning and an end, and a
+thought that its provider delivered at once is taken from the request on.
 """
 
 from msgspec import Struct
@@ -21,36 +21,48 @@ class Segment(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def timeline(turn: Turn) -> list[Segment]:
-    """The stretches of a turn that is over, in order; none where no thought was timed."""
-    sent = min(
-        (t.timing.sent for t in turn.thoughts if t.timing and t.timing.sent is not None),
-        default=None,
-    )
-    if sent is None or not turn.ended:
+    """The stretches of a turn that is over, in order; none where nothing was timed."""
+    if not turn.ended:
         return []
-    spans = sorted(
-        (max(0.0, (span.start - sent) / _SECOND), max(0.0, (span.end - sent) / _SECOND))
-        for span in thought_spans(turn)
-        if span.start is not None and span.end is not None and span.end >= span.start
-    )
-    if not spans:
+    total, spans = turn.ended - turn.started, _thinking(turn)
+    first = first_token(turn)
+    reached = min(spans[0][0], first if first is not None else spans[0][0]) if spans else first
+    if reached is None:
         return []
-    found = [Segment(kind="waiting", start=0.0, end=spans[0][0])] if spans[0][0] > 0 else []
-    reached = spans[0][0]
+    found = [Segment(kind="waiting", start=0.0, end=reached)] if reached > 0 else []
     for start, end in spans:
         if start > reached:
             found.append(Segment(kind="answering", start=reached, end=start))
         if end > reached:
             found.append(Segment(kind="thinking", start=max(start, reached), end=end))
         reached = max(reached, end)
-    total = turn.ended - turn.started
     if total > reached:
         found.append(Segment(kind="answering", start=reached, end=total))
     return found
 
 
+def _thinking(turn: Turn) -> list[tuple[float, float]]:
+    """Beginning and end of each thought that was timed, in seconds since the request."""
+    sent = min(
+        (t.timing.sent for t in turn.thoughts if t.timing and t.timing.sent is not None),
+        default=None,
+    )
+    if sent is None:
+        return []
+    return sorted(
+        (max(0.0, (span.start - sent) / _SECOND), max(0.0, (span.end - sent) / _SECOND))
+        for span in thought_spans(turn)
+        if span.start is not None and span.end is not None and span.end >= span.start
+    )
+
+
 def first_token(turn: Turn) -> float | None:
-    """Seconds until the first token, where that was one of a thought; None is unknown."""
+    """Seconds until the first token; None is unknown, as for an answer that came at once.
+
+    Logs of before do not say it; there it is known where the first token was one of a thought.
+    """
+    if turn.first_output is not None:
+        return turn.first_output
     first = turn.thoughts[0].timing if turn.thoughts else None
     if first is None or first.sent is None or first.opened is None:
         return None

@@ -115,6 +115,7 @@ class TurnEnded(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True)
     wire: str = ""  # over a WebSocket: "continued", or why the full request was sent
     stop: StopReason | None = None  # None: not known
     stop_text: str = ""  # the text that stopped it, where the provider says which
+    first_output: float | None = None  # seconds from the request to the first token of a stream
 
 
 class Quarantined(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

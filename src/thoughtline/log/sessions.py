@@ -197,6 +197,7 @@ class Session(TurnTree[_Draft]):
                     "usage": _usage(event, body, draft.fields["target"]),
                     "response": body.response,
                     "ended": event.at,
+                    "first_output": body.first_output,
                 }
 
     # -- reading the tree --------------------------------------------------------------------

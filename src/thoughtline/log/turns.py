@@ -38,6 +38,7 @@ class Turn(Struct, frozen=True, gc=False, kw_only=True):
     thinking_off: bool = False  # switched off for this exchange: a demanded thought was lost
     system: str | None = None  # an agent's system prompt, where it changed; None: as before
     client: ClientView | None = None  # how a client of another dialect knows it
+    first_output: float | None = None  # seconds from the request to the first token
 
     @property
     def thoughts(self) -> tuple[Thought, ...]:
