@@ -132,7 +132,7 @@ def test_with_keys_no_word_and_no_look_up_key_is_in_the_file(store):
     assert [file.read(line) for line in lines] == BATCHES
     assert [batch for _, batch in file.scan()] == BATCHES
     text = file.path.read_bytes()
-    assert b"secret" not in text and b"reasoning" not in text and b"t1" not in text
+    assert b"secret" not in text and b"reasoning" not in text and b'"t1"' not in text
     assert file.replace(lines[0], BATCHES[1]) == lines[0]  # it fits, and is read as before
     assert file.read(lines[0]) == BATCHES[1]
     file.close()

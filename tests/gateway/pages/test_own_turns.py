@@ -14,7 +14,7 @@ from thoughtline.testing.sims.tokens import make_token
 
 def openai(**more):
     upstream = UpstreamSettings(
-        name="up", base_url="http://sim", policy="openai", models=("gpt-*",), **more
+        name="up", base_url="https://api.openai.com", policy="openai", models=("gpt-*",), **more
     )
     return configured(upstreams={"up": upstream})
 

@@ -19,7 +19,9 @@ def logged_in(*, websockets):
     """A gateway in front of a provider that checks its tokens."""
     sim = simulator("openai", token_secret=SECRET)
     with serving(sim) as sims:
-        upstreams = gateways.upstreams(sims, "openai", supports_websockets=websockets)
+        upstreams = gateways.upstreams(
+            sims, "openai", supports_websockets=websockets, identity="token"
+        )
         with gateways.running(upstreams) as running:
             running.ws = running.url.replace("http", "ws") + "/v1/responses"
             yield running, sim
