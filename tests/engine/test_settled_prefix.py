@@ -2,6 +2,7 @@
 
 import asyncio
 
+import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,13 +10,35 @@ from hypothesis import strategies as st
 from support.both_ways import STEPS, BothWays, talks
 from support.clients import TOOLS
 from support.gateway import Answer, InProcessGateway, ScriptedWire
+from support.gateway_websocket import SocketClient, dial, gateway, say
+from support.transports import talk
 from thoughtline.gateway import proxy
-from thoughtline.testing import PROVIDERS
+from thoughtline.testing import PROVIDERS, serving
+from thoughtline.transports import Transport
 
 
 @pytest.fixture(autouse=True)
 def both_ways(monkeypatch):
     monkeypatch.setattr(proxy, "Engine", BothWays)
+
+
+@pytest.fixture(scope="module")
+def sims():
+    with serving("deepseek", "openai") as served:
+        yield served
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    """All engines that are made."""
+    made = []
+
+    def engine(*args, **options):
+        made.append(BothWays(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(proxy, "Engine", engine)
+    return made
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -82,6 +105,24 @@ def test_two_runs_that_look_alike_are_not_mixed_up():
     last = [[m.get("reasoning_content") for m in body["messages"][1::2]] for body in wire.bodies]
     assert last[-2:] == [["t0", "t2", "t4", "t6", "t8"], ["t1", "t3", "t5", "t7", "t9"]]
     assert "match" in gateway.proxy.engine.whole
+
+
+@pytest.mark.parametrize("full", [True, False])
+async def test_over_a_websocket_too(sims, engines, full):
+    with gateway(sims, "openai", websockets=True) as running:
+        async with dial(running.ws) as socket:
+            client = SocketClient(socket)
+            await client.ask(say("Please go ahead."))
+            for _ in range(6):
+                await client.ask(full=full)
+    assert engines[-1].reused >= 4
+
+
+def test_in_a_transport_too(sims, engines, tmp_path):
+    mount = Transport(f"sqlite:///{tmp_path}/thoughts.db", policy="deepseek")
+    with httpx2.Client(transport=mount) as client:
+        talk(client, sims.url("deepseek") + "/chat/completions", 8)
+    assert engines[-1].reused >= 4
 
 
 @settings(max_examples=50)

@@ -63,9 +63,9 @@ class BothWays(Engine):
         if exchange.incoming.resumed is None:
             self.whole.append(str(exchange.walked_whole))
             return exchange
-        self.reused += 1
         whole = await self._walk(replace(await self.in_whole(incoming), owner=None))
         assert_same(exchange.decision, whole.decision)
+        self.reused += 1
         return exchange
 
 
