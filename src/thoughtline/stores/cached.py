@@ -34,6 +34,7 @@ from thoughtline.stores.base import (
     Progress,
     Store,
 )
+from thoughtline.stores.deletions import ERASE, FORGET, PURGE, Deletion, DeletionFile
 from thoughtline.stores.forwarding import ForwardingStore
 from thoughtline.stores.recent_writes import Entries, RecentWrites, merge_entries
 from thoughtline.stores.saver import SavedBatch
@@ -133,6 +134,7 @@ class CachedStore(ForwardingStore):
             keychain=keychain,
         )
         self._save_after = save_after if spill else 0.0
+        self._deletions = DeletionFile(spill) if spill and not store.shared else None
 
     @property
     def retention(self) -> float:
@@ -392,7 +394,14 @@ class CachedStore(ForwardingStore):
         try:
             if adopted:  # whoever wrote since has seen nothing of it
                 batch = replace(batch if batch.id else await self._unwritten(batch), expect=None)
-            await self.store.append(batch)
+            deleted = await self._deleted_since(batch)
+            left: Batch | None = batch
+            for deletion in deleted:
+                left = deletion.applied(left) if left is not None else None
+            if left is not None:
+                await self.store.append(left)
+                for deletion in (await self._deleted_since(batch))[len(deleted) :]:
+                    await self._delete_again(deletion)  # it came in between
         except (Unavailable, Corrupt) as error:
             self._note_trouble(error)
             raise Unavailable(str(error)) from error
@@ -400,6 +409,33 @@ class CachedStore(ForwardingStore):
             self._give_up(batch, str(error))
         else:
             self._committed(batch, began)
+
+    async def _deleted_since(self, batch: Batch) -> list[Deletion]:
+        """Return what other processes have deleted while a batch waited."""
+        if self._deletions is None:
+            return []
+        since = batch.held or max([entry.at for entry in batch.index], default=self._clock.wall())
+        try:
+            return await asyncio.to_thread(self._deletions.since, since)
+        except OSError as error:
+            raise Unavailable(f"what was deleted meanwhile cannot be read: {error}") from error
+
+    async def _delete_again(self, deletion: Deletion) -> None:
+        which = deletion.which
+        if deletion.kind == PURGE:
+            await self.store.purge(session=which.session, tenant=which.tenant)
+        else:
+            await (self.store.erase if deletion.kind == ERASE else self.store.forget)(which)
+
+    async def _note_deletion(self, kind: str, which: EntryFilter) -> None:
+        """Tell processes in which batches wait; raises `Unavailable`."""
+        if self._deletions is None:
+            return
+        try:
+            deletion = Deletion(kind, which, self._clock.wall())
+            await asyncio.to_thread(self._deletions.note, deletion)
+        except OSError as error:
+            raise Unavailable(f"the deletion cannot be noted beside the store: {error}") from error
 
     async def _unwritten(self, batch: Batch) -> Batch:
         """Return what the store does not have of a batch that a dead process may have written.
@@ -445,6 +481,7 @@ class CachedStore(ForwardingStore):
                     return None
                 return batch
 
+            await self._note_deletion(PURGE, EntryFilter(session=session, tenant=tenant))
             await self._backlog.change(kept)
         count = await self.store.purge(
             session=session, tenant=tenant, untouched_since=untouched_since, progress=progress
@@ -455,6 +492,7 @@ class CachedStore(ForwardingStore):
 
     async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         """Clear thought entries from the store's index, the cache and the backlog."""
+        await self._note_deletion(FORGET, entry_filter)
         count = await self._change_waiting(lambda batch: rules.forget_in_batch(batch, entry_filter))
         count += await self.store.forget(entry_filter, progress=progress)
         self._deleted()
@@ -462,6 +500,7 @@ class CachedStore(ForwardingStore):
 
     async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         """Erase thoughts in the store, the cache and the backlog."""
+        await self._note_deletion(ERASE, entry_filter)
         count = await self._change_waiting(lambda batch: rules.erase_in_batch(batch, entry_filter))
         count += await self.store.erase(entry_filter, progress=progress)
         self._deleted()

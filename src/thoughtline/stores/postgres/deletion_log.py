@@ -6,16 +6,10 @@ database refuses a batch that was looked through before.
 """
 
 import msgspec
-from msgspec import Struct
 
-from thoughtline.stores import rules
 from thoughtline.stores.base import Batch, EntryFilter
+from thoughtline.stores.deletions import KEPT, PURGE, Deletion
 from thoughtline.stores.postgres.connections import Connections
-
-PURGE, FORGET, ERASE = "purge", "forget", "erase"
-
-KEPT = 30 * 86_400.0
-"""Seconds for which a deletion is remembered: longer than any batch should wait."""
 
 _NOTE = "SELECT note_deletion_1($1, $2, $3)"
 _SINCE = """
@@ -27,15 +21,8 @@ ORDER BY g.epoch
 _EXPIRE = "DELETE FROM gone WHERE at < now_1($1) - $2::float8"
 
 
-class _Deletion(Struct, frozen=True, array_like=True):
-    """What was deleted: whole sessions, or thoughts that match a filter."""
-
-    kind: str
-    which: EntryFilter  # of a purge only its session and tenant
-
-
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Deletion).decode
+_decode = msgspec.msgpack.Decoder(Deletion).decode
 
 
 class DeletionLog:
@@ -51,7 +38,7 @@ class DeletionLog:
     async def note(self, kind: str, entry_filter: EntryFilter, now: float | None) -> None:
         """Note what is about to be deleted."""
         tenant = (entry_filter.tenant or "").encode()
-        what = _encode(_Deletion(kind, entry_filter))
+        what = _encode(Deletion(kind, entry_filter))
         await self._connections.write(_NOTE, tenant, what, now)
 
     async def applied(
@@ -65,19 +52,9 @@ class DeletionLog:
         left: Batch | None = batch
         for row in rows:
             if row["what"] is not None and left is not None:
-                left = _applied(left, _decode(row["what"]))
+                left = _decode(row["what"]).applied(left)
         return left, rows[0]["epoch"]
 
     async def expire(self, now: float | None) -> None:
         """Drop what is too long ago."""
         await self._connections.write(_EXPIRE, now, KEPT)
-
-
-def _applied(batch: Batch, deletion: _Deletion) -> Batch | None:
-    which = deletion.which
-    if deletion.kind == FORGET:
-        return rules.forget_in_batch(batch, which)[0]
-    if deletion.kind == ERASE:
-        return rules.erase_in_batch(batch, which)[0]
-    meant = which.session in {None, batch.session} and which.tenant in {None, batch.tenant}
-    return None if meant else batch

@@ -34,11 +34,12 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
+from thoughtline.stores.deletions import ERASE, FORGET
 from thoughtline.stores.postgres import migrations, purge, queries, searches, stats, turn_counts
 from thoughtline.stores.postgres.address import Address
 from thoughtline.stores.postgres.bodies import BodyCache
 from thoughtline.stores.postgres.connections import Connections
-from thoughtline.stores.postgres.deletion_log import ERASE, FORGET, DeletionLog
+from thoughtline.stores.postgres.deletion_log import DeletionLog
 from thoughtline.stores.postgres.entries import EntryTable
 from thoughtline.stores.postgres.hits import Hits
 from thoughtline.stores.postgres.rows import (
