@@ -6,7 +6,7 @@ from stores.samples import turn
 from thoughtline.errors import Unavailable
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
-from thoughtline.stores.deletions import ERASE, KEPT, PURGE, Deletion, DeletionFile
+from thoughtline.stores.deletions import ERASE, KEPT, PURGE, DeletionFile, NotedDeletion
 from thoughtline.stores.sqlite import SqliteStore
 
 KEY, OTHER = b"k" * 16, b"o" * 16
@@ -16,7 +16,7 @@ WHOSE = EntryFilter(tenant="T")
 def test_what_is_noted_is_read_in_order_and_forgotten_in_the_end(tmp_path):
     file = DeletionFile(tmp_path / "store.db")
     assert file.since(0) == []
-    noted = [Deletion(ERASE, WHOSE, at) for at in (10.0, 20.0, 30.0)]
+    noted = [NotedDeletion(ERASE, WHOSE, at) for at in (10.0, 20.0, 30.0)]
     for deletion in noted:
         file.note(deletion)
     assert file.since(20.0) == noted[1:]
@@ -24,7 +24,7 @@ def test_what_is_noted_is_read_in_order_and_forgotten_in_the_end(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(path.read_bytes() + b'["erase",{"ten')  # cut
     assert file.since(0) == noted
-    file.note(Deletion(PURGE, WHOSE, 20.0 + KEPT))
+    file.note(NotedDeletion(PURGE, WHOSE, 20.0 + KEPT))
     assert [deletion.at for deletion in file.since(0)] == [20.0, 30.0, 20.0 + KEPT]
 
 

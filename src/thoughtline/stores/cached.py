@@ -34,7 +34,7 @@ from thoughtline.stores.base import (
     Progress,
     Store,
 )
-from thoughtline.stores.deletions import ERASE, FORGET, PURGE, Deletion, DeletionFile
+from thoughtline.stores.deletions import ERASE, FORGET, PURGE, DeletionFile, NotedDeletion
 from thoughtline.stores.forwarding import ForwardingStore
 from thoughtline.stores.recent_writes import Entries, RecentWrites, merge_entries
 from thoughtline.stores.saver import SavedBatch
@@ -410,7 +410,7 @@ class CachedStore(ForwardingStore):
         else:
             self._committed(batch, began)
 
-    async def _deleted_since(self, batch: Batch) -> list[Deletion]:
+    async def _deleted_since(self, batch: Batch) -> list[NotedDeletion]:
         """Return what other processes have deleted while a batch waited."""
         if self._deletions is None:
             return []
@@ -420,7 +420,7 @@ class CachedStore(ForwardingStore):
         except OSError as error:
             raise Unavailable(f"what was deleted meanwhile cannot be read: {error}") from error
 
-    async def _delete_again(self, deletion: Deletion) -> None:
+    async def _delete_again(self, deletion: NotedDeletion) -> None:
         which = deletion.which
         if deletion.kind == PURGE:
             await self.store.purge(session=which.session, tenant=which.tenant)
@@ -432,7 +432,7 @@ class CachedStore(ForwardingStore):
         if self._deletions is None:
             return
         try:
-            deletion = Deletion(kind, which, self._clock.wall())
+            deletion = NotedDeletion(kind, which, self._clock.wall())
             await asyncio.to_thread(self._deletions.note, deletion)
         except OSError as error:
             raise Unavailable(f"the deletion cannot be noted beside the store: {error}") from error

@@ -25,7 +25,7 @@ KEPT = 30 * 86_400.0
 """Seconds for which a deletion is remembered: longer than any batch should wait."""
 
 
-class Deletion(Struct, frozen=True, array_like=True):
+class NotedDeletion(Struct, frozen=True, array_like=True):
     """What was deleted: whole sessions, or thoughts that match a filter."""
 
     kind: str
@@ -44,7 +44,7 @@ class Deletion(Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Deletion).decode
+_decode = msgspec.json.Decoder(NotedDeletion).decode
 
 
 class DeletionFile:
@@ -53,7 +53,7 @@ class DeletionFile:
     def __init__(self, store: Path) -> None:
         self._path = store.with_name(f"{store.name}-deletions")
 
-    def note(self, deletion: Deletion) -> None:
+    def note(self, deletion: NotedDeletion) -> None:
         """Write a deletion down, and forget those of long ago; raises `OSError`."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(fd, "r+b") as file:
@@ -64,7 +64,7 @@ class DeletionFile:
             file.write(b"".join(_encode(one) + b"\n" for one in (*recent, deletion)))
             file.truncate()
 
-    def since(self, moment: float) -> list[Deletion]:
+    def since(self, moment: float) -> list[NotedDeletion]:
         """Return what was deleted since then, in order; raises `OSError`."""
         try:
             data = self._path.read_bytes()
@@ -73,9 +73,9 @@ class DeletionFile:
         return [deletion for deletion in _read(data) if deletion.at >= moment]
 
 
-def _read(data: bytes) -> list[Deletion]:
+def _read(data: bytes) -> list[NotedDeletion]:
     """Return the deletions that can be read: a line may be cut."""
-    found: list[Deletion] = []
+    found: list[NotedDeletion] = []
     for line in data.splitlines():
         with suppress(msgspec.MsgspecError):
             found.append(_decode(line))

@@ -8,7 +8,7 @@ database refuses a batch that was looked through before.
 import msgspec
 
 from thoughtline.stores.base import Batch, EntryFilter
-from thoughtline.stores.deletions import KEPT, PURGE, Deletion
+from thoughtline.stores.deletions import KEPT, PURGE, NotedDeletion
 from thoughtline.stores.postgres.connections import Connections
 
 _NOTE = "SELECT note_deletion_1($1, $2, $3)"
@@ -22,7 +22,7 @@ _EXPIRE = "DELETE FROM gone WHERE at < now_1($1) - $2::float8"
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Deletion).decode
+_decode = msgspec.msgpack.Decoder(NotedDeletion).decode
 
 
 class DeletionLog:
@@ -38,7 +38,7 @@ class DeletionLog:
     async def note(self, kind: str, entry_filter: EntryFilter, now: float | None) -> None:
         """Note what is about to be deleted."""
         tenant = (entry_filter.tenant or "").encode()
-        what = _encode(Deletion(kind, entry_filter))
+        what = _encode(NotedDeletion(kind, entry_filter))
         await self._connections.write(_NOTE, tenant, what, now)
 
     async def applied(
