@@ -10,7 +10,7 @@ import pytest
 from thoughtline.agents.tools.permissions import Verdict
 from thoughtline.dialects.chat import response as chat_response
 from thoughtline.dialects.messages import reader as messages_reader
-from thoughtline.log.decisions import Action, MatchLevel
+from thoughtline.log.decisions import UNMATCHED, Action, MatchLevel
 from thoughtline.log.events import Outcome
 from thoughtline.log.quirks import Need
 from thoughtline.replay import decide as replay
@@ -48,7 +48,7 @@ def given(module):
 
 def test_reasons_of_decisions():
     found = {one for module in (matching, replay, guards) for one in given(module)}
-    found = {one for one in found if isinstance(one, str)}
+    found = {one for one in found if isinstance(one, str)} | UNMATCHED
     assert {"unknown", "lineage", "dangling", "before a gap", "had none", "renamed"} <= found
     patterns = re.compile(r"foreign |turn ")  # a sentence is made of these
     needs = {Need.FORBIDDEN.value, Need.NONE.value}
