@@ -181,6 +181,7 @@ class Cluster:
         """Restart one node after the other, while the others serve."""
         for node in self.nodes:
             node.restart()
+            time.sleep(2)  # until nginx asks it again: `fail_timeout`
 
     def __enter__(self):
         return self.start()

@@ -189,6 +189,29 @@ def test_many_requests_at_once_are_bounded(port):
         assert _sent_until_cut_off(peer, flood, pause=0) < 64 << 20
 
 
+@pytest.mark.parametrize("begun", [b"", POST])
+def test_a_server_that_stops_answers_a_request_that_is_on_its_way(begun):
+    rest = (POST + b"content-length: 0\r\n\r\n").removeprefix(begun)
+    with served(app, timeout_graceful_shutdown=40) as server, dialled(server.port) as peer:
+        peer.sendall(begun)
+        while not server.server_state.connections:
+            time.sleep(0.01)
+        server.should_exit = True
+        while _listens(server.port):
+            time.sleep(0.01)
+        peer.sendall(rest)
+        assert answer(peer)[0] == 200
+        assert peer.recv(1) == b""  # and closed
+
+
+def _listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("begun", [POST, POST + b"content-length: 9\r\n\r\n", CHUNKED + b"1\r\n"])
 def test_a_server_that_stops_does_not_wait_for_half_a_request(begun, caplog):
     peers = []

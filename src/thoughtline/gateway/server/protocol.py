@@ -208,7 +208,7 @@ class HttpProtocol(HttpToolsProtocol):
         cycle = self._reading = RequestCycle(
             self,
             head_only=method == "HEAD",
-            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            keep_alive=version != "1.0" and self.parser.should_keep_alive() and not self._stopping,
             takes_interim=version != "1.0",
             expects_continue=self._expects_continue,
         )
@@ -303,10 +303,17 @@ class HttpProtocol(HttpToolsProtocol):
             self._set_timeout(HEAD_TIMEOUT if self._in_head else self.timeout_keep_alive)
 
     def shutdown(self) -> None:
-        """The server is stopping: close the connection after the requests that are here."""
+        """The server is stopping: close the connection after the requests that are here.
+
+        A load balancer opens a connection and sends at once: a first request that is on its way
+        is waited for, because nobody else may send it again.
+        """
         self._stopping = True
         if self._responding is None or self._reading is None:
-            self.transport.close()
+            if self._reading is None or self._in_head:
+                self._set_timeout(STOPPING_TIMEOUT)
+            else:
+                self.transport.close()
             return
         self._reading.keep_alive = False
         if self._in_body:
@@ -371,6 +378,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_timer()
         elif self._in_body:
             self._body_is_late()
+        elif self._stopping:
+            self.transport.close()
         elif self._in_head or self._reading is None:
             message = f"no complete request head came within {HEAD_TIMEOUT:g} seconds"
             self._fail(408, message, "head_too_slow")
