@@ -19,6 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from thoughtline.stores.sealing.ring import new_key
+from thoughtline.stores.sealing.sources import add_key
+
 
 class Stand(NamedTuple):
     """Who is measured, and where."""
@@ -92,9 +95,13 @@ def wait(port: int, seconds: float = 30) -> None:
 
 @contextlib.contextmanager
 def gateway(
-    upstream: int, store: Path | None = None, *, checkout: Path | None = None
+    upstream: int,
+    store: Path | None = None,
+    *,
+    checkout: Path | None = None,
+    sealed: bool = False,
 ) -> Iterator[Stand]:
-    """A gateway with a SQLite store of its own, or with this one.
+    """A gateway with a SQLite store of its own, or with this one; `sealed`: with keys.
 
     `checkout` is the folder of another version's source; it runs with the same Python and packages.
     """
@@ -103,8 +110,11 @@ def gateway(
         settings.write_text(
             f'[upstreams.bench]\nbase_url = "http://127.0.0.1:{upstream}"\npolicy = "deepseek"\n'
             f'[store]\nurl = "sqlite:///{store or Path(folder) / "t.db"}"\nretention = "0"\n'
-            '[log]\nlevel = "error"\n'
+            + ('keys = "file:ring.keys"\n' if sealed else "")
+            + '[log]\nlevel = "error"\n'
         )
+        if sealed:
+            add_key(settings.with_name("ring.keys"), new_key())
         command = [
             sys.executable,
             "-m",

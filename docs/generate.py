@@ -149,8 +149,12 @@ def commands() -> str:
     context = click.Context(main, info_name="thoughtline")
     for name in COMMANDS:
         command = main.get_command(context, name)
-        if command is not None:
-            parts.append(f"## {name}\n\n{_help(command, name, context)}")
+        if command is None:
+            continue
+        parts.append(f"## {name}\n\n{_help(command, name, context)}")
+        if isinstance(command, click.Group):
+            within = click.Context(command, info_name=name, parent=context)
+            parts += [_help(one, own, within) for own, one in command.commands.items()]
     return "\n" + "\n".join(parts)
 
 

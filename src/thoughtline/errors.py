@@ -21,6 +21,7 @@
       - SecretMismatch  the shared store belongs to another secret than this node's
     - Corrupt          the file is damaged: says which file and the way out
     - SealError        what is sealed cannot be opened: says which key is missing, or what was moved
+      - KeyGone        its key was deleted with its tenant: it reads as if it was not there
     - Conflict         somebody else wrote to the session first
 
 Few classes, each because a caller acts differently; the tree's root is never raised itself. A
@@ -123,6 +124,10 @@ class Corrupt(StoreError):
 
 class SealError(StoreError):
     """What is sealed cannot be opened with the keys that were given."""
+
+
+class KeyGone(SealError):
+    """The key of a value was deleted, and with it what it says."""
 
 
 class Conflict(StoreError):

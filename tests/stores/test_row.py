@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from stores.samples import after, fork, notes, plain, refusal, turn
-from support.marking_cipher import MarkingCipher
-from thoughtline.errors import StoreError
+from thoughtline.errors import SealError
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import Batch
 from thoughtline.stores.row import (
@@ -21,8 +20,11 @@ from thoughtline.stores.row import (
     open_events,
     open_thoughts,
     pack,
+    seal_rows,
 )
 from thoughtline.stores.rules import number_events
+from thoughtline.stores.sealing.cipher import TenantCipher
+from thoughtline.stores.sealing.envelope import is_sealed
 
 A = b"a" * 16
 
@@ -91,17 +93,38 @@ def test_what_a_row_says_of_other_turns():
     assert row.references == [("session_forked", "s", "")]
 
 
+class TenantRows:
+    """Seals the rows of one tenant, with its own cipher."""
+
+    seals = True
+
+    def __init__(self):
+        self._cipher = TenantCipher("T", b"n" * 32, {1: b"k" * 32})
+
+    def seal(self, value, place, column):
+        return self._cipher.seal(value, place.session, place.row, column)
+
+    def open(self, value, place, column):
+        return self._cipher.open(value, place.session, place.row, column)
+
+    def blind(self, tenant, names):
+        return self._cipher.blind(names)
+
+
 def test_all_content_is_sealed_in_its_place_and_all_keys_are_blinded():
-    cipher = MarkingCipher()
     batch = replace(turn("s", "t1", '"secret"', keys=[A], calls=("call",)), id="t1")
-    [row] = pack(batch, cipher)
-    for column, value in (("memo", row.memo), ("thoughts", row.thoughts), ("said", row.said)):
-        assert value.startswith(repr(("T", "s", "t1", column)).encode())
-    assert row.keys == cipher.blind("T", [A])
+    plain_rows, cipher = pack(batch), TenantRows()
+    [row] = seal_rows(plain_rows, batch, cipher)
+    assert is_sealed(row.memo) and is_sealed(row.thoughts) and is_sealed(row.said)
+    assert row.keys == cipher.blind("T", [A]) != [A]
     assert unpacked([row], batch, cipher) == number_events(batch, -1)
-    for elsewhere in (RowPlace("U", "s", "t1"), RowPlace("T", "z", "t1"), RowPlace("T", "s", "t2")):
-        with pytest.raises(StoreError):
+    assert unpacked(plain_rows, batch) == number_events(batch, -1)  # the same rows may go again
+    for elsewhere in (RowPlace("T", "z", "t1"), RowPlace("T", "s", "t2")):
+        with pytest.raises(SealError):
             open_events(0, row.thoughts, row.said, elsewhere, cipher)
+    with pytest.raises(SealError, match="no keys are given"):
+        open_entry(row.memo, RowPlace("T", "s", "t1"), PLAIN)
+    assert seal_rows(plain_rows, batch, PLAIN) is plain_rows
 
 
 def test_bits_of_types_never_change():

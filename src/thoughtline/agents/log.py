@@ -31,6 +31,7 @@ from thoughtline.log.sessions import Session
 from thoughtline.log.turns import system_prompt
 from thoughtline.stores import open_store
 from thoughtline.stores.base import INTERNAL_PREFIX, SessionSummary, Store
+from thoughtline.stores.sealing import open_keychain
 from thoughtline.wires.base import Wire
 from thoughtline.wires.websocket.http_adapter import http_fallback
 from thoughtline.wires.websocket.wire import ResponsesWire, WebSocketOptions
@@ -273,6 +274,7 @@ def open_log(
     wire: Wire | None = None,
     clock: Clock | None = None,
     secret: bytes | None = None,
+    keys: str = "",
 ) -> Log:
     """Open a store of sessions, to be used in an `async with` block.
 
@@ -282,10 +284,14 @@ def open_log(
         wire: moves bytes to providers; HTTP when not given.
         clock: gives time and ids.
         secret: the key that credentials are hashed with; the store's own when not given.
+        keys: where the master keys are that seal what is stored: `file:PATH`, `env:NAME` or
+            `exec:COMMAND`.
     """
     clock = clock or SystemClock()
+    keychain = open_keychain(keys, os.environ)
 
     def key() -> bytes:
         return secret or store_secret(url, os.environ)
 
-    return Log(open_store(url, clock=clock), tenant=tenant, clock=clock, wire=wire, secret=key)
+    store = open_store(url, clock=clock, keychain=keychain)
+    return Log(store, tenant=tenant, clock=clock, wire=wire, secret=key)

@@ -30,6 +30,7 @@ COMMANDS = {
     "erase": "Erase thoughts from the log, for good.",
     "index": "Check or rebuild the look-up index.",
     "store": "Bring a store up to date, copy it, back it up, look through it.",
+    "keys": "Make, list and change the keys that seal a store.",
 }
 """Name → one line of help; the module of the same name holds the command."""
 

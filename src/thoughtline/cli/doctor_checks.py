@@ -22,6 +22,7 @@ from thoughtline.errors import StoreError
 from thoughtline.gateway.pages.status import Readiness
 from thoughtline.gateway.settings import Settings, UpstreamSettings, exposed, is_loopback, mask
 from thoughtline.stores import open_store
+from thoughtline.stores.sealing import open_keychain
 from thoughtline.stores.spill import count_waiting
 from thoughtline.stores.sqlite.quick_check import quick_check
 
@@ -44,8 +45,10 @@ async def examine(
     settings: Settings, *, offline: bool = False, seconds: float = TIMEOUT
 ) -> list[Diagnostic]:
     """Run every check on these settings."""
+    from thoughtline.cli.doctor_sealing import sealing
+
     found = [*_access(settings), await _port(settings, seconds), *await _store(settings)]
-    found += _policies(settings)
+    found += [*await sealing(settings), *_policies(settings)]
     wanted = [u for u in settings.upstreams.values() if u.source != "known"]
     found += [diagnostic for upstream in wanted for diagnostic in _credential(settings, upstream)]
     places = [(f"upstream {u.name}", u.base_url) for u in wanted]
@@ -176,8 +179,8 @@ async def _store(settings: Settings) -> list[Diagnostic]:
         return [Diagnostic(about="store", level="note", text=text)]
     path = store_file(url)
     if path is None:
-        return [await _opens(url)]
-    opened = await _opens(url) if _exists(path) else _can_be_created(path)
+        return [await _opens(settings)]
+    opened = await _opens(settings) if _exists(path) else _can_be_created(path)
     if opened.level == "ok" and _exists(path):
         opened = _writable(path)
     if opened.level == "ok" and _exists(path):
@@ -209,9 +212,10 @@ def _nearest_folder(folder: Path) -> Path:
     return folder
 
 
-async def _opens(url: str) -> Diagnostic:
+async def _opens(settings: Settings) -> Diagnostic:
+    url, keys = settings.store.url, settings.store.keys
     try:
-        store = open_store(url)
+        store = open_store(url, keychain=open_keychain(keys, os.environ))
         try:
             stats = await store.stats()
         finally:

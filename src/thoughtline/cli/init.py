@@ -18,14 +18,18 @@ import click
 def init(*, path: Path, force: bool) -> None:
     """Write a commented settings file.
 
-    Every setting is in it with its default and one line about it, switched off: the file changes
-    nothing until you take a `#` away. None is needed; without a file the defaults hold.
+    Every setting is in it with its default and one line about it, switched off: nothing changes
+    until you take a `#` away. None is needed; without a file the defaults hold.
+
+    One is switched on where there is no store yet: what will be stored is sealed, with a key that
+    is written into a file beside the settings, for its user alone. Keep a copy of that file.
     """
     from thoughtline.cli.init_template import template
 
+    keys = _new_keys(path)
     try:
         with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(template())
+            file.write(template(store_keys=f"file:{keys.name}" if keys else ""))
     except FileExistsError:
         raise click.ClickException(
             f"{path} exists already; nothing was written. Use --force to overwrite it, "
@@ -35,8 +39,40 @@ def init(*, path: Path, force: bool) -> None:
         raise click.ClickException(
             f"cannot write {path}: {error.strerror or error}; choose another place with --path"
         ) from error
-    click.echo(f"Wrote {path}. Every setting in it is switched off and shows its default.")
+    if keys is None:
+        click.echo(f"Wrote {path}. Every setting in it is switched off and shows its default.")
+    else:
+        _make_key(keys)
+        click.echo(f"Wrote {path}. All in it but the keys is switched off and shows its default.")
+        click.echo(
+            f"What is stored is sealed with the key in {keys}. Keep a copy of that file, apart "
+            "from the store: whoever has both can read everything, and without it nobody can."
+        )
     click.echo(_next_steps(path))
+
+
+def _new_keys(path: Path) -> Path | None:
+    """Where the keys of a store that is still to be made belong; None where there is one."""
+    from thoughtline.engine.folders import store_file
+    from thoughtline.errors import SettingsError
+    from thoughtline.gateway.settings import load
+
+    try:
+        file = store_file(load({}, os.environ, Path.cwd()).store.url)
+    except SettingsError:  # of a file that is to be replaced
+        file = None
+    return None if file is not None and file.exists() else path.with_suffix(".keys")
+
+
+def _make_key(path: Path) -> None:
+    """Make the first key; keys that are there already stay."""
+    from thoughtline.stores.sealing.ring import new_key
+    from thoughtline.stores.sealing.sources import add_key, read_ring
+
+    if path.exists():
+        read_ring(f"file:{path}", {})
+    else:
+        add_key(path, new_key())
 
 
 def _next_steps(path: Path) -> str:

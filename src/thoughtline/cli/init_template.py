@@ -2,13 +2,14 @@
 
 It is made from the settings' structs, so it cannot drift. A line that begins with `#` and a key is
 a setting switched off; the value shown is the default, or an example where a person has to choose.
+One may be switched on: the keys of a store that is new.
 """
 
 from collections.abc import Mapping
 from itertools import groupby
 
 from thoughtline.gateway.settings.keys import ANY, KEYS, TITLES, Key, dotted
-from thoughtline.gateway.settings.values import default
+from thoughtline.gateway.settings.values import default, spell
 
 _HEAD = """\
 # Settings of Thoughtline. Nothing here is needed: every setting has a default.
@@ -38,13 +39,14 @@ _EXAMPLES: Mapping[str, str] = {
 }
 
 
-def template() -> str:
-    """The file."""
+def template(*, store_keys: str = "") -> str:
+    """The file; `store_keys` is what `store.keys` is set to."""
+    on = {"store.keys": store_keys} if store_keys else {}
     lines = [_HEAD, ""]
     for table, title in TITLES.items():
         lines.append(f"# {title}")
         for heading, keys in groupby((key for key in KEYS if key.path[0] == table), _heading):
-            lines += [heading, *(line for key in keys for line in _setting(key)), ""]
+            lines += [heading, *(line for key in keys for line in _setting(key, on)), ""]
     return "\n".join(lines)
 
 
@@ -55,7 +57,9 @@ def _heading(key: Key) -> str:
     return f"{'#' if ANY in path else ''}[{dotted(names)}]"
 
 
-def _setting(key: Key) -> tuple[str, str]:
+def _setting(key: Key, on: Mapping[str, str]) -> tuple[str, str]:
+    if chosen := on.get(dotted(key.path)):
+        return f"# {key.about}", f"{_place(key)[-1]} = {spell(chosen)}"
     value = _EXAMPLES.get(dotted(key.path)) or default(key)
     return f"# {key.about}", f"#{_place(key)[-1]} = {value}"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from thoughtline.errors import SettingsError, StoreError
+from thoughtline.errors import SealError, SettingsError, StoreError
 
 if TYPE_CHECKING:
     from thoughtline.gateway.app import Gateway
@@ -159,15 +159,24 @@ def _store_trouble(settings: Settings) -> str:
     from thoughtline.errors import SecretMismatch
     from thoughtline.gateway.settings import mask
     from thoughtline.stores import open_store
+    from thoughtline.stores.sealing import open_keychain, refuse_lost, vault_of
 
     if settings.store.record == "off":
         return ""
 
     async def read() -> None:
         mark = fingerprint(secret)
-        store = open_store(settings.store.url, fingerprint=mark, upgrade=settings.store.migrate)
+        keychain = open_keychain(settings.store.keys, os.environ)
+        store = open_store(
+            settings.store.url,
+            fingerprint=mark,
+            upgrade=settings.store.migrate,
+            keychain=keychain,
+        )
         try:
             await store.sessions(limit=1)
+            if keychain is not None and not settings.store.url.startswith("memory:"):
+                await refuse_lost(vault_of(store), keychain.ring)
         finally:
             await store.close()
 
@@ -175,7 +184,7 @@ def _store_trouble(settings: Settings) -> str:
     secret = store_secret(settings.store.url, os.environ, settings.store.secret)
     try:
         asyncio.run(read())
-    except SecretMismatch as error:
+    except (SecretMismatch, SealError) as error:  # nothing would ever be kept or found
         raise SettingsError(str(error)) from error
     except StoreError as error:
         return mask(str(error))

@@ -41,12 +41,12 @@ def migrate(store_url: str | None, config: str | None, *, as_json: bool) -> None
     """
     from thoughtline.stores import is_shared
 
-    url = _url(store_url, config)
+    url, keys = _url(store_url, config), _keys(config)
 
     async def work() -> list[str]:
         if is_shared(url):
             return await _migrate_shared(url)
-        async with _opened(url) as opened:
+        async with _opened(url, keys) as opened:
             await opened.sessions(limit=1)  # a file is brought up to date when it is opened
         return []
 
@@ -78,24 +78,31 @@ async def _migrate_shared(url: str) -> list[str]:
 @store.command("copy")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
+@click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
+@click.option("--from-keys", metavar="KEYS", help="Where the keys of FROM are, if they are others.")
 @_JSON
-def copy(source: str, target: str, *, as_json: bool) -> None:
+def copy(
+    source: str, target: str, *, config: str | None, from_keys: str | None, as_json: bool
+) -> None:
     """Copy all sessions of one store into another.
 
     FROM and TO are URLs. What TO has already is left as it is, so a copy that was interrupted goes
     on, and a second one brings over what is new since. Copied sessions count as just used.
 
     Tenants keep their names, which stand on the secret: give the nodes of TO the secret of FROM
-    (`store.secret = "file:…"`; of a SQLite store it is the .secret file beside it).
+    (`store.secret = "file:…"`; of a SQLite store it is the .secret file beside it). TO is sealed if
+    the settings name keys, and FROM is opened with the same, or with those of --from-keys.
     """
     from thoughtline.engine.folders import make_store_folder, store_file
     from thoughtline.stores.copying import copy_store
 
     _check_exists(store_file(source), source)
     make_store_folder(target)
+    keys = _keys(config)
+    own = keys if from_keys is None else from_keys
 
     async def work() -> Any:
-        async with _opened(source) as one, _opened(target) as other:
+        async with _opened(source, own) as one, _opened(target, keys) as other:
             with _bar("Sessions") as progress:
                 return await copy_store(one, other, progress)
 
@@ -133,7 +140,8 @@ def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bo
     place = store_file(url)
     if place is None:
         ctx = click.get_current_context()
-        ctx.invoke(copy, source=url, target=f"sqlite:///{file.absolute()}", as_json=as_json)
+        target = f"sqlite:///{file.absolute()}"
+        ctx.invoke(copy, source=url, target=target, config=config, from_keys=None, as_json=as_json)
         return
     _check_exists(place, url)
     if file.exists():
@@ -158,11 +166,11 @@ def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
     from thoughtline.engine.folders import store_file
     from thoughtline.stores.checking import check_store
 
-    url = _url(store_url, config)
+    url, keys = _url(store_url, config), _keys(config)
     _check_exists(store_file(url), url)
 
     async def work() -> Any:
-        async with _opened(url) as opened:
+        async with _opened(url, keys) as opened:
             with _bar("Sessions") as progress:
                 return await check_store(opened, progress)
 
@@ -190,13 +198,16 @@ def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
 class _opened:  # noqa: N801 - used like a function
     """A store for the length of a block."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, keys: str) -> None:
         self._url = url
+        self._keys = keys
 
     async def __aenter__(self) -> Store:
         from thoughtline.stores import open_store
+        from thoughtline.stores.sealing import open_keychain
 
-        self._store = open_store(self._url)
+        keychain = open_keychain(self._keys, os.environ)
+        self._store = open_store(self._url, keychain=keychain)
         return self._store
 
     async def __aexit__(self, *_: object) -> None:
@@ -207,6 +218,13 @@ def _url(store_url: str | None, config: str | None) -> str:
     from thoughtline.gateway.settings import load
 
     return load({"store_url": store_url, "config": config}, os.environ, Path.cwd()).store.url
+
+
+def _keys(config: str | None) -> str:
+    """Where the settings say that the keys of the store are."""
+    from thoughtline.gateway.settings import load
+
+    return load({"config": config}, os.environ, Path.cwd()).store.keys
 
 
 def _check_exists(file: Path | None, url: str) -> None:

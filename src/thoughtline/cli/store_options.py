@@ -71,7 +71,8 @@ def open_session_log(
     from thoughtline.engine.folders import make_store_folder, store_file
     from thoughtline.gateway.settings import load
 
-    url = load({"store_url": store_url, "config": config}, os.environ, Path.cwd()).store.url
+    options = load({"store_url": store_url, "config": config}, os.environ, Path.cwd()).store
+    url = options.url
     file = store_file(url)
     if creates:
         make_store_folder(url)
@@ -81,7 +82,7 @@ def open_session_log(
                 f"there is no store at {file}; check `--store`, or leave it out for the gateway's"
             )
         url = "memory://"
-    return open_log(url, wire=wire)
+    return open_log(url, wire=wire, keys=options.keys)
 
 
 def overrides_file(config: str | None) -> str:

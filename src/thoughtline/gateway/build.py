@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from msgspec import Struct, convert, field
 from starlette.routing import BaseRoute
@@ -19,6 +19,7 @@ from thoughtline.engine import secrets
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.engine.folders import make_store_folder, spill_file
 from thoughtline.engine.model_names import ModelNames, ModelRow
+from thoughtline.errors import SealError, SettingsError
 from thoughtline.gateway.app import BackgroundTask, Gateway
 from thoughtline.gateway.asgi import App
 from thoughtline.gateway.auth import Auth
@@ -44,8 +45,12 @@ from thoughtline.stores import open_store
 from thoughtline.stores.base import Store
 from thoughtline.stores.cached import SAVE_AFTER, CachedStore
 from thoughtline.stores.memory import MemoryStore
+from thoughtline.stores.sealing import open_keychain
 from thoughtline.wires.base import Wire
 from thoughtline.wires.http import HttpWire
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 SIMULATED = "sim:"
 Simulated = Callable[[str], Upstream | None]
@@ -93,7 +98,8 @@ def build(
     telemetry = _telemetry(settings, clock, log)
     env = os.environ if env is None else env
     secret = _secret(settings, store, env)
-    cached = _store(settings, store, clock, telemetry, secret=secret, env=env)
+    keychain = _keychain(settings, store, env)
+    cached = _store(settings, store, clock, telemetry, secret=secret, keychain=keychain, env=env)
     proxy = Proxy(
         auth=_auth(settings, secret),
         directory=make_directory(settings, simulated, tuple(models or ())),
@@ -156,15 +162,17 @@ def _store(
     telemetry: Telemetry,
     *,
     secret: bytes,
+    keychain: "Keychain | None",
     env: Mapping[str, str],
 ) -> CachedStore:
     options = settings.store
     lasting = store is None and options.record != "off"
     return CachedStore(
-        store or _backing_store(settings, clock, secret),
+        store or _backing_store(settings, clock, secret, keychain),
         entries=options.memory_entries,
         size=options.memory_bytes,
         spill=_spill(options.url, env) if lasting else None,
+        keychain=keychain,
         save_after=min(SAVE_AFTER, options.commit_wait / 2),
         record=record_filter(options.record),
         observer=telemetry,
@@ -183,7 +191,20 @@ def _spill(url: str, env: Mapping[str, str]) -> Path | None:
     return place
 
 
-def _backing_store(settings: Settings, clock: Clock, secret: bytes) -> Store:
+def _keychain(settings: Settings, store: Store | None, env: Mapping[str, str]) -> "Keychain | None":
+    """The keys that the settings name; a gateway that cannot read them does not start."""
+    options = settings.store
+    if store is not None or options.record == "off":
+        return None
+    try:
+        return open_keychain(options.keys, env, seals=options.seal, requires=options.require_sealed)
+    except SealError as error:
+        raise SettingsError(str(error)) from error
+
+
+def _backing_store(
+    settings: Settings, clock: Clock, secret: bytes, keychain: "Keychain | None"
+) -> Store:
     if settings.store.record == "off":
         return MemoryStore(clock)
     return open_store(
@@ -191,6 +212,7 @@ def _backing_store(settings: Settings, clock: Clock, secret: bytes) -> Store:
         clock=clock,
         fingerprint=secrets.fingerprint(secret),
         upgrade=settings.store.migrate,
+        keychain=keychain,
     )
 
 

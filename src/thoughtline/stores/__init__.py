@@ -7,6 +7,7 @@ and four, as in SQLAlchemy). Options follow a question mark: `?synchronous=full&
 are those of PostgreSQL, and `?prepared=off`.
 """
 
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from thoughtline.clock import Clock
@@ -14,6 +15,9 @@ from thoughtline.errors import StoreError
 from thoughtline.stores.base import Store
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 SUPPORTED = (
     "memory://, sqlite:///relative/path.db or sqlite:////absolute/path.db, "
@@ -30,15 +34,23 @@ def is_shared(url: str) -> bool:
 
 
 def open_store(
-    url: str, *, clock: Clock | None = None, fingerprint: bytes = b"", upgrade: bool = True
+    url: str,
+    *,
+    clock: Clock | None = None,
+    fingerprint: bytes = b"",
+    upgrade: bool = True,
+    keychain: "Keychain | None" = None,
 ) -> Store:
     """Make the store of a URL; it opens its file, or connects, when it is used.
 
     `fingerprint` is that of the secret behind the names of tenants: a shared store is refused that
     belongs to another one. `upgrade`: whether the tables of a shared store are brought up to date.
+    With a `keychain`, what is written is sealed.
     """
     if is_shared(url):
-        return _open_shared(url, clock=clock, fingerprint=fingerprint, upgrade=upgrade)
+        return _open_shared(
+            url, clock=clock, fingerprint=fingerprint, upgrade=upgrade, keychain=keychain
+        )
     address, _, query = url.partition("?")
     if address == "memory://" and not query:
         return MemoryStore(clock)
@@ -55,10 +67,19 @@ def open_store(
     except ValueError:
         raise StoreError("the `timeout` of a store must be a number of seconds") from None
     synchronous = options.get("synchronous", "normal")
-    return SqliteStore(path, clock=clock, synchronous=synchronous, timeout=timeout)
+    return SqliteStore(
+        path, clock=clock, synchronous=synchronous, timeout=timeout, keychain=keychain
+    )
 
 
-def _open_shared(url: str, *, clock: Clock | None, fingerprint: bytes, upgrade: bool) -> Store:
+def _open_shared(
+    url: str,
+    *,
+    clock: Clock | None,
+    fingerprint: bytes,
+    upgrade: bool,
+    keychain: "Keychain | None",
+) -> Store:
     try:
         from thoughtline.stores.postgres import PostgresStore
     except ModuleNotFoundError as error:
@@ -67,4 +88,6 @@ def _open_shared(url: str, *, clock: Clock | None, fingerprint: bytes, upgrade: 
         raise StoreError(
             "a postgresql:// store needs the package asyncpg; install thoughtline[postgres]"
         ) from None
-    return PostgresStore(url, clock=clock, fingerprint=fingerprint, upgrade=upgrade)
+    return PostgresStore(
+        url, clock=clock, fingerprint=fingerprint, upgrade=upgrade, keychain=keychain
+    )

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
-from thoughtline.errors import Corrupt, StoreError, Unavailable
+from thoughtline.errors import Corrupt, SealError, StoreError, Unavailable
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
@@ -324,7 +324,7 @@ class CachedStore(ForwardingStore):
             if self._backlog:  # the order within a session matters
                 raise Unavailable(self.trouble or "the store is catching up")
             events = await self._write(batch, save)
-        except (Unavailable, Corrupt) as error:
+        except (Unavailable, Corrupt, SealError) as error:
             self._note_trouble(error)
             held = batch if batch.held else replace(batch, held=self._clock.wall())
             await self._backlog.add(held, str(error), await save[0] if save else None)
@@ -402,7 +402,7 @@ class CachedStore(ForwardingStore):
                 await self.store.append(left)
                 for deletion in (await self._deleted_since(batch))[len(deleted) :]:
                     await self._delete_again(deletion)  # it came in between
-        except (Unavailable, Corrupt) as error:
+        except (Unavailable, Corrupt, SealError) as error:
             self._note_trouble(error)
             raise Unavailable(str(error)) from error
         except StoreError as error:

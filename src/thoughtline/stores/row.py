@@ -22,10 +22,12 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
+from thoughtline.errors import SealError
 from thoughtline.log.events import Draft, Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
+from thoughtline.stores.sealing.envelope import is_sealed
 
 # -- sealing ---------------------------------------------------------------------------------
 
@@ -39,35 +41,89 @@ class RowPlace(NamedTuple):
 
 
 class Cipher(Protocol):
-    """Seals values and blinds what is looked up. It is called from several threads at once."""
+    """Seals values and blinds names, each with the keys of its tenant."""
+
+    @property
+    def seals(self) -> bool:
+        """Whether what is written is sealed."""
+
+    def renew(self) -> None:
+        """Begin another piece of work: keys may have changed."""
+
+    def is_current(self, state: object) -> bool:
+        """Whether keys are as they were when they were read; takes note of the state that is."""
+
+    def hold(self, tenant: str) -> None:
+        """Keep the keys of a tenant that are about to be deleted, to delete the rest of it."""
+
+    def release(self, tenant: str) -> None:
+        """Let go of the keys that were held."""
 
     def seal(self, value: bytes, place: RowPlace, column: str) -> bytes:
         """Return a value as it is stored."""
 
     def open(self, value: bytes, place: RowPlace, column: str) -> bytes:
-        """Return a value as it was given; raises `StoreError` when it does not belong there."""
+        """Return a value as it was given; raises `SealError` when it does not belong there."""
 
-    def blind(self, tenant: str, keys: Sequence[bytes]) -> Sequence[bytes]:
-        """Return what stands for look-up keys, in order: the same for the same tenant."""
+    def reseal(self, value: bytes, place: RowPlace, column: str, *, sealed: bool) -> bytes:
+        """Return a value as it is stored in place of one that is sealed, or plain."""
 
-    def blind_word(self, tenant: str, word: str) -> bytes:
-        """Return what stands for the id of a call."""
+    def blind(self, tenant: str, names: Sequence[bytes]) -> list[bytes]:
+        """Return what names are filed under that are new."""
+
+    def filed(self, tenant: str, names: Sequence[bytes], *, sealed: bool) -> list[bytes]:
+        """Return what names of an entry are filed under that is sealed, or plain."""
+
+    def asked(
+        self, tenant: str, names: Sequence[bytes], *, check: bool = True
+    ) -> dict[bytes, bytes]:
+        """Return what names may be filed under, each with its name.
+
+        Without `check`, the caller finds out whether keys have changed.
+        """
 
 
 class PlainCipher:
     """Stores everything as it is."""
 
+    seals = False
+
+    def renew(self) -> None:
+        """There are no keys."""
+
+    def is_current(self, state: object) -> bool:
+        return True
+
+    def hold(self, tenant: str) -> None:
+        """There are no keys."""
+
+    def release(self, tenant: str) -> None:
+        """There are no keys."""
+
     def seal(self, value: bytes, place: RowPlace, column: str) -> bytes:
         return value
 
     def open(self, value: bytes, place: RowPlace, column: str) -> bytes:
+        if is_sealed(value):
+            raise SealError(
+                f"session {place.session!r} is sealed, and no keys are given; name them in "
+                "`store.keys`"
+            )
         return value
 
-    def blind(self, tenant: str, keys: Sequence[bytes]) -> Sequence[bytes]:
-        return keys
+    def reseal(self, value: bytes, place: RowPlace, column: str, *, sealed: bool) -> bytes:
+        return value
 
-    def blind_word(self, tenant: str, word: str) -> bytes:
-        return word.encode("utf-8", "surrogatepass")
+    def blind(self, tenant: str, names: Sequence[bytes]) -> list[bytes]:
+        return list(names)
+
+    def filed(self, tenant: str, names: Sequence[bytes], *, sealed: bool) -> list[bytes]:
+        return list(names)
+
+    def asked(
+        self, tenant: str, names: Sequence[bytes], *, check: bool = True
+    ) -> dict[bytes, bytes]:
+        return {name: name for name in names}
 
 
 PLAIN = PlainCipher()
@@ -138,7 +194,7 @@ class Row(Struct):
     memo: bytes = b""
     thoughts: bytes = b""
     said: bytes = b""
-    keys: Sequence[bytes] = ()  # blinded
+    keys: Sequence[bytes] = ()
     references: Sequence[Reference] = ()
 
 
@@ -170,8 +226,8 @@ _thoughts = msgspec.msgpack.Decoder(list[tuple[int, str]])
 _entry = msgspec.msgpack.Decoder(IndexEntry)
 
 
-def pack(batch: Batch, cipher: Cipher = PLAIN) -> list[Row]:
-    """Return the rows of a batch."""
+def pack(batch: Batch) -> list[Row]:
+    """Return the rows of a batch, not sealed yet."""
     rows: list[Row] = []
     start = 0
     drafts = batch.drafts
@@ -190,15 +246,27 @@ def pack(batch: Batch, cipher: Cipher = PLAIN) -> list[Row]:
         rows[0].id = batch.id
     entries = {entry.turn: entry for entry in batch.index}
     for row in rows:
-        place = RowPlace(batch.tenant, batch.session, row.id or row.turn)
         if by_turn[row.turn] is row and (filed := entries.get(row.turn)):
-            row.memo = seal_entry(filed, place, cipher)
-            row.keys = cipher.blind(batch.tenant, filed.keys)
-        if row.thoughts:
-            row.thoughts = cipher.seal(row.thoughts, place, "thoughts")
-        if row.said:
-            row.said = cipher.seal(row.said, place, "said")
+            row.memo, row.keys = pack_entry(filed), filed.keys
     return rows
+
+
+def seal_rows(rows: Sequence[Row], batch: Batch, cipher: Cipher) -> Sequence[Row]:
+    """Return the rows of a batch as they are stored."""
+    if not cipher.seals:
+        return rows
+    return [_sealed(row, batch, cipher) for row in rows]
+
+
+def _sealed(row: Row, batch: Batch, cipher: Cipher) -> Row:
+    place = RowPlace(batch.tenant, batch.session, row.id or row.turn)
+    return msgspec.structs.replace(
+        row,
+        memo=cipher.seal(row.memo, place, "memo") if row.memo else b"",
+        thoughts=cipher.seal(row.thoughts, place, "thoughts") if row.thoughts else b"",
+        said=cipher.seal(row.said, place, "said") if row.said else b"",
+        keys=cipher.blind(batch.tenant, row.keys) if row.keys else (),
+    )
 
 
 def _turn_of(draft: Draft) -> str:
@@ -265,11 +333,11 @@ def _describe(row: Row, entry: IndexEntry) -> None:
     row.entries, row.chars, row.ended = found.entries, found.chars, found.last
 
 
-def seal_entry(entry: IndexEntry, place: RowPlace, cipher: Cipher) -> bytes:
+def pack_entry(entry: IndexEntry) -> bytes:
     """Return the `memo` of an index entry: without its thoughts, which are in the log."""
     if entry.thoughts:
         entry = msgspec.structs.replace(entry, thoughts=())
-    return cipher.seal(_encode(entry), place, "memo")
+    return _encode(entry)
 
 
 def seal_thoughts(thoughts: Sequence[tuple[int, str]], place: RowPlace, cipher: Cipher) -> bytes:

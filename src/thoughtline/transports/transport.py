@@ -22,6 +22,7 @@ from thoughtline.providers.contracts import policy_names
 from thoughtline.stores import open_store
 from thoughtline.stores.base import Batch, Store
 from thoughtline.stores.cached import CachedStore
+from thoughtline.stores.sealing import open_keychain
 from thoughtline.transports.request import SCHEME, InnerWire, TransportRequest, with_stream
 from thoughtline.transports.threads import AsyncStream, LoopThread, SyncStream, ThreadedTransport
 from thoughtline.wires.websocket.response import SentRequest
@@ -48,6 +49,8 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         strict: answer 409 instead of going on without a thought that the provider demands.
         commit_wait: how many seconds the end of a response waits for the store at most.
         observer: who is told what happens.
+        keys: where the master keys are that seal what is stored, with the URL of a store:
+            `file:PATH`, `env:NAME` or `exec:COMMAND`.
     """
 
     def __init__(
@@ -61,11 +64,12 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         strict: bool = False,
         commit_wait: float = 2.0,
         observer: GatewayObserver | None = None,
+        keys: str = "",
     ) -> None:
         if policy and policy not in policy_names():
             hint = did_you_mean(policy, policy_names(), f"known: {', '.join(policy_names())}")
             raise InvalidArgument(f"no policy is called {policy!r}; {hint}")
-        opened = _open(store) if isinstance(store, str) else store
+        opened = _open(store, keys) if isinstance(store, str) else store
         self._owned = opened if isinstance(store, str) else None
         self._inner = _async(inner)
         self._open: set[TransportRequest] = set()
@@ -178,8 +182,14 @@ def _async(inner: Inner | None) -> httpx2.AsyncBaseTransport:
     return inner if isinstance(inner, httpx2.AsyncBaseTransport) else ThreadedTransport(inner)
 
 
-def _open(url: str) -> CachedStore:
-    return CachedStore(open_store(url), spill=store_file(url), observer=_StoreLog())
+def _open(url: str, keys: str) -> CachedStore:
+    keychain = open_keychain(keys, os.environ)
+    return CachedStore(
+        open_store(url, keychain=keychain),
+        spill=store_file(url),
+        keychain=keychain,
+        observer=_StoreLog(),
+    )
 
 
 class _StoreLog:

@@ -32,6 +32,21 @@ def test_without_a_home_the_system_is_asked(place, monkeypatch):
 # --- Variables ---------------------------------------------------------------------------------
 
 
+def test_a_key_file_lies_beside_the_settings_that_name_it(place):
+    place.project('[store]\nkeys = "file:ring.keys"')
+    assert place.load().store.keys == f"file:{place.cwd / 'ring.keys'}"
+    named = place.cwd.parent / "elsewhere.toml"
+    named.write_text('[store]\nkeys = "file: sub/ring.keys"')
+    assert place.load({"config": str(named)}).store.keys == f"file:{named.parent / 'sub/ring.keys'}"
+    assert place.load(THOUGHTLINE_STORE__KEYS="file:/k").store.keys == "file:/k"
+
+
+def test_where_keys_are_is_kept_and_not_looked_up(place):
+    place.project('[store]\nkeys = "env:RING"\nsecret = "env:SHARED"')
+    store = place.load(RING=SECRET, SHARED=SECRET).store
+    assert (store.keys, store.secret) == ("env:RING", "env:SHARED")
+
+
 def test_values_can_stand_in_variables(place):
     place.project(
         f"""

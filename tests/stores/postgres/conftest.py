@@ -38,8 +38,9 @@ async def database(migrated):
     async with Connected(migrated) as connection:
         await connection.execute(
             "TRUNCATE home, tenants, sessions, batches, entries, names, pointers, gone, jobs,"
-            " turn_counts, running"
+            " turn_counts, running, tenant_keys"
         )
+        await connection.execute("UPDATE sealing SET master = '', plain = false")
     return migrated
 
 
@@ -91,3 +92,17 @@ async def other(database, clock):
     store = PostgresStore(database, clock=clock)
     yield store
     await store.close()
+
+
+@pytest.fixture
+async def nodes(database):
+    """Opens nodes of one database, each with keys of its own."""
+    made = []
+
+    def node(chain):
+        made.append(PostgresStore(database, poll=0.02, keychain=chain))
+        return made[-1]
+
+    yield node
+    for one in made:
+        await one.close()

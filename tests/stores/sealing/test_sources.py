@@ -39,8 +39,8 @@ def test_a_variable_and_a_command_give_the_same_ring():
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("file:/nowhere/ring.keys", "is not there"),
-        ("env:RING", "the variable RING, which is not set"),
+        ("file:/nowhere/ring.keys", "cannot be read (No such file"),
+        ("env:RING", "the variable RING is not set"),
         ("env:BAD", "key 1 of the ring"),
         ("exec:false", "ended with 1"),
         ("exec:no-such-program-at-all", "cannot be run"),
@@ -59,7 +59,7 @@ def test_what_gives_no_ring_says_so_without_a_key(source, said):
 
 
 def test_a_command_that_hangs_is_given_up(monkeypatch):
-    monkeypatch.setattr("thoughtline.stores.sealing.sources.COMMAND_SECONDS", 0.05)
+    monkeypatch.setattr("thoughtline.stores.secret_sources.COMMAND_SECONDS", 0.05)
     with pytest.raises(SealError, match="gave no answer"):
         read_ring("exec:sleep 60", {})
 

@@ -3,10 +3,11 @@
 import pytest
 
 from stores.samples import fork, plain, refusal, turn
-from support.marking_cipher import MarkingCipher
 from thoughtline.log.events import UserMessage, draft
 from thoughtline.log.parts import Text
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter, SessionQuery
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.ring import KeyRing, new_key
 from thoughtline.stores.sqlite import SqliteStore
 
 A, B = b"looked up by me!", b"looked up by u !"
@@ -14,7 +15,7 @@ A, B = b"looked up by me!", b"looked up by u !"
 
 @pytest.fixture
 async def sealed(tmp_path):
-    store = SqliteStore(tmp_path / "sealed.db", cipher=MarkingCipher())
+    store = SqliteStore(tmp_path / "sealed.db", keychain=Keychain(KeyRing([new_key()])))
     words = draft(UserMessage(parts=(Text(text="spoken"),)), id="w", parent="t1", at=1.0)
     drafts = (words, plain(parent="t1", data='"noted"'))
     await store.append(turn("s", "t1", '"secret"', keys=[A], calls=("called",), drafts=drafts))

@@ -122,6 +122,10 @@ def _store(store: StoreSettings) -> Iterator[tuple[str, str]]:
         yield "store.url", text
     if store.secret and not is_source(store.secret):
         yield "store.secret", f"does not say where the secret is; {EXPECTED}"
+    if store.keys and not is_source(store.keys):  # which may be a key itself: not quoted
+        yield "store.keys", f"does not say where the keys are; {EXPECTED}"
+    if store.require_sealed and not store.keys:
+        yield "store.require_sealed", "is set, and `store.keys` is not; name the keys there"
 
 
 def _access(access: AccessSettings) -> Iterator[tuple[str, str]]:

@@ -31,8 +31,9 @@ from thoughtline.providers.overrides import parse_overrides
 
 _REFERENCE = "env:"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SOURCES: tuple[Path, ...] = (("store", "secret"),)
-"""Keys that say where something is: it is read when it is needed."""
+_KEYS: Path = ("store", "keys")
+_SOURCES = (_KEYS, ("store", "secret"))
+"""Keys that say where something is, which is read when the store is opened."""
 DEFAULT = "default"
 POLICIES = "policies.toml"
 """Where `thoughtline verify --write` writes if it is not told, in the user's config folder."""
@@ -67,7 +68,7 @@ def read(flags: Mapping[str, Any], env: Mapping[str, str], cwd: File) -> Loaded:
     settings = msgspec.convert(nested, Settings)
     settings = replace(
         settings,
-        store=_with_url(settings.store, env, cwd),
+        store=_with_keys(_with_url(settings.store, env, cwd), found, files, cwd),
         replay=_with_overrides(settings.replay, found, env, cwd, problems),
         upstreams=complete(configured, env, local=checks.is_loopback(settings.server.host)),
     )
@@ -204,6 +205,21 @@ def _with_url(store: StoreSettings, env: Mapping[str, str], cwd: File) -> StoreS
     if path == store.url or not path or path.startswith(("/", "?")):
         return store
     return replace(store, url=f"sqlite:///{cwd / path}")
+
+
+def _with_keys(
+    store: StoreSettings,
+    found: Mapping[Path, Value],
+    files: Sequence[tuple[File, str]],
+    cwd: File,
+) -> StoreSettings:
+    """A store whose key file lies beside the settings that name it, wherever the process runs."""
+    kind, _, path = store.keys.partition(":")
+    if kind != "file" or not path.strip():
+        return store
+    folders = {source: file.parent for file, source in files}
+    folder = folders.get(found[_KEYS].source, cwd)
+    return replace(store, keys=f"file:{folder / path.strip()}")
 
 
 def _with_overrides(

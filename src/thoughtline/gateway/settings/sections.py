@@ -168,6 +168,16 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     commit_wait: Annotated[
         Seconds, "Most time the end of a response waits for its turn to be written."
     ] = 2.0
+    keys: Annotated[
+        Line,
+        "Master keys that seal what is stored: file:PATH, env:NAME or exec:COMMAND; empty: plain.",
+    ] = ""
+    seal: Annotated[
+        bool, "Seal what is written, where keys are set; false: only open what is sealed."
+    ] = True
+    require_sealed: Annotated[
+        bool, "Refuse what is stored plainly: for a store in which everything is sealed."
+    ] = False
 
 
 class ClientSettings(Section, frozen=True, kw_only=True):

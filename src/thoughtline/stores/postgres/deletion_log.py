@@ -5,11 +5,16 @@ takes out of it what was deleted since. Each deletion raises an epoch of its ten
 database refuses a batch that was looked through before.
 """
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from thoughtline.stores.base import Batch, EntryFilter
 from thoughtline.stores.deletions import KEPT, PURGE, NotedDeletion
 from thoughtline.stores.postgres.connections import Connections
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 _NOTE = "SELECT note_deletion_1($1, $2, $3)"
 _SINCE = """
@@ -28,8 +33,9 @@ _decode = msgspec.msgpack.Decoder(NotedDeletion).decode
 class DeletionLog:
     """Deletions of the last weeks, of all nodes."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, keychain: "Keychain | None" = None) -> None:
         self._connections = connections
+        self._keychain = keychain
 
     async def note_purge(self, session: str | None, tenant: str | None, now: float | None) -> None:
         """Note that sessions are about to be deleted."""
@@ -39,6 +45,8 @@ class DeletionLog:
         """Note what is about to be deleted."""
         tenant = (entry_filter.tenant or "").encode()
         what = _encode(NotedDeletion(kind, entry_filter))
+        if self._keychain is not None:
+            what = self._keychain.seal_note(what)
         await self._connections.write(_NOTE, tenant, what, now)
 
     async def applied(
@@ -52,7 +60,10 @@ class DeletionLog:
         left: Batch | None = batch
         for row in rows:
             if row["what"] is not None and left is not None:
-                left = _decode(row["what"]).applied(left)
+                what: bytes = row["what"]
+                if self._keychain is not None:
+                    what = self._keychain.open_note(what)
+                left = _decode(what).applied(left)
         return left, rows[0]["epoch"]
 
     async def expire(self, now: float | None) -> None:

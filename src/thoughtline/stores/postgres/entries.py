@@ -19,8 +19,6 @@ from thoughtline.stores.base import (
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import call, load
 from thoughtline.stores.postgres.rows import (
-    blind,
-    call_name,
     entry_id,
     pack_entries,
     pack_entry,
@@ -30,6 +28,7 @@ from thoughtline.stores.postgres.rows import (
     unpack_thoughts,
     with_refusals,
 )
+from thoughtline.stores.postgres.seals import Seals, Values, seal_entries
 from thoughtline.stores.postgres.writer import GroupWriter
 
 PAGE = 100
@@ -49,21 +48,22 @@ WITH RECURSIVE t AS (
 SELECT tenant FROM t WHERE tenant IS NOT NULL
 """
 _THOUGHTS = """
-SELECT entry, array_agg(thoughts ORDER BY first) AS thoughts FROM batches
-WHERE entry = ANY ($1) AND thoughts IS NOT NULL GROUP BY entry
+SELECT tenant, entry, array_agg(thoughts ORDER BY first) AS thoughts FROM batches
+WHERE entry = ANY ($1) AND thoughts IS NOT NULL GROUP BY tenant, entry
 """
 _COUNT = "SELECT coalesce(sum(shown), 0) FROM entries WHERE shown > 0"
 _REWRITE_ENTRIES = "SELECT * FROM rewrite_entries_1($1, $2, $3, $4, $5)"
 _REWRITE_THOUGHTS = "SELECT rewrite_thoughts_1($1, $2, $3, $4)"
 _WITH_THOUGHTS = """
-SELECT b.session, b.id, b.nth, b.first, b.said, b.thoughts, b.tenant, e.id AS entry, e.rev, e.memo
+SELECT b.session, b.id, b.nth, b.first, b.said, b.thoughts, b.tenant, b.entry AS about,
+    e.id AS entry, e.rev, e.memo
 FROM batches AS b LEFT JOIN entries AS e ON e.id = b.entry
 WHERE b.thoughts IS NOT NULL AND (b.session, b.first, b.nth) > ($1::bytea, $2::int, $3::smallint)
   AND ($4::bytea IS NULL OR b.tenant = $4) AND ($5::bytea IS NULL OR b.session = $5)
   AND ($6::bytea IS NULL OR b.entry = $6)
 ORDER BY b.session, b.first, b.nth LIMIT $7
 """
-_ENTRIES = "SELECT id, rev, memo FROM entries WHERE id = ANY ($1)"
+_ENTRIES = "SELECT id, tenant, rev, memo FROM entries WHERE id = ANY ($1)"
 _FILED_NAMES = "SELECT name FROM names WHERE name = ANY ($1) AND filed = ANY ($2)"
 _REINDEX = call("reindex_1", 14)
 _ORPHANS = """
@@ -83,8 +83,9 @@ RETURNING 1
 class EntryTable:
     """The look-up index, apart from look-ups."""
 
-    def __init__(self, connections: Connections, writer: GroupWriter) -> None:
+    def __init__(self, connections: Connections, seals: Seals, writer: GroupWriter) -> None:
         self._connections = connections
+        self._seals = seals
         self._writer = writer
 
     # -- listing ---------------------------------------------------------------------------------
@@ -121,7 +122,7 @@ class EntryTable:
 
     async def _pages(
         self, entry_filter: EntryFilter, top: int = _TOP
-    ) -> AsyncIterator[list[asyncpg.Record]]:
+    ) -> AsyncIterator[Sequence[Values]]:
         """Yield pages of the entries that may match, from a filing downwards."""
         calls = await self._call_names(entry_filter)
         while True:
@@ -138,7 +139,7 @@ class EntryTable:
                 PAGE,
             )
             if rows:
-                yield rows
+                yield await self._seals.opened(rows, entry="id")
                 top = rows[-1]["filed"] - 1
             if len(rows) < PAGE:
                 return
@@ -150,11 +151,12 @@ class EntryTable:
             tenants = [entry_filter.tenant.encode()]
         else:
             tenants = [row["tenant"] for row in await self._connections.read(_TENANTS)]
-        return [call_name(tenant, entry_filter.call) for tenant in tenants]
+        seals = await self._seals.of(tenants)
+        return [name for seal in seals.values() for name in seal.asked([], [entry_filter.call])]
 
     async def _thoughts(self, ids: Sequence[bytes]) -> dict[bytes, list[bytes]]:
         rows = await self._connections.read(_THOUGHTS, ids)
-        return {row["entry"]: row["thoughts"] for row in rows}
+        return {row["entry"]: row["thoughts"] for row in await self._seals.opened(rows)}
 
     async def count_calls(self, call: str) -> Mapping[str, int]:
         """Return how many entries each tenant has for a tool call."""
@@ -180,34 +182,44 @@ class EntryTable:
             progress(count, count)
         return count
 
-    async def _forget(self, rows: Sequence[asyncpg.Record], entry_filter: EntryFilter) -> int:
+    async def _forget(self, rows: Sequence[Values], entry_filter: EntryFilter) -> int:
         count = 0
         while rows:
-            changed: dict[bytes, tuple[int, IndexEntry, int]] = {}
+            changed: dict[bytes, tuple[Values, IndexEntry, int]] = {}
             for row in rows:
                 entry = unpack_memo(row["memo"])
                 if rules.shown_calls(entry):
                     other, cleared = rules.forget_entry(entry, entry_filter)
                     if cleared:
-                        changed[row["id"]] = (row["rev"], other, cleared)
+                        changed[row["id"]] = (row, other, cleared)
             done = await self._rewrite(changed)
             count += sum(changed[id][2] for id in done)
             left = [id for id in changed if id not in done]
-            rows = await self._connections.read(_ENTRIES, left) if left else ()
+            rows = await self._again(left)
         return count
 
-    async def _rewrite(self, changed: Mapping[bytes, tuple[int, IndexEntry, Any]]) -> set[bytes]:
+    async def _again(self, ids: Sequence[bytes]) -> Sequence[Values]:
+        """Return entries that others have changed meanwhile."""
+        found = await self._connections.read(_ENTRIES, ids) if ids else []
+        return await self._seals.opened(found, entry="id")
+
+    async def _rewrite(self, changed: Mapping[bytes, tuple[Values, IndexEntry, Any]]) -> set[bytes]:
         """Write entries that were changed; returns which: not those that others changed since."""
         if not changed:
             return set()
         packed = [pack_entry(b"", entry) for _, entry, _ in changed.values()]
+        seals = await self._seals.of(row["tenant"] for row, _, _ in changed.values())
+        memos = [
+            seals[row["tenant"]].reseal(new[8], b"", id, "memo", sealed=row.get("sealed", False))
+            for (id, (row, _, _)), new in zip(changed.items(), packed, strict=True)
+        ]
         rows = await self._connections.write(
             _REWRITE_ENTRIES,
             list(changed),
-            [rev for rev, _, _ in changed.values()],
-            [row[6] for row in packed],
-            [row[7] for row in packed],
-            [row[8] for row in packed],
+            [row["rev"] for row, _, _ in changed.values()],
+            [new[6] for new in packed],
+            [new[7] for new in packed],
+            memos,
         )
         return {row[0] for row in rows}
 
@@ -233,8 +245,9 @@ class EntryTable:
     async def _erase(self, rows: Sequence[asyncpg.Record], entry_filter: EntryFilter) -> int:
         count = 0
         blanked: list[tuple[bytes, bytes, int, bytes]] = []
-        forgotten: dict[bytes, tuple[int, IndexEntry, None]] = {}
-        for row in rows:
+        forgotten: dict[bytes, tuple[Values, IndexEntry, None]] = {}
+        seals = await self._seals.of(row["tenant"] for row in rows)
+        for row in await self._seals.opened(rows, entry="about"):
             thoughts = unpack_thoughts([row["thoughts"]])
             entry = unpack_memo(row["memo"]) if row["memo"] else _unfiled(row, thoughts)
             if not rules.filter_matches(entry_filter, row["tenant"].decode(), entry):
@@ -243,22 +256,28 @@ class EntryTable:
             if left:
                 count += len(left)
                 blank = [t if _is_blank(*t) else rules.blank_thought(*t) for t in thoughts]
-                blanked.append((row["session"], row["id"], row["nth"], pack_thoughts(blank)))
+                value = seals[row["tenant"]].reseal(
+                    pack_thoughts(blank),
+                    b"",
+                    row["about"],
+                    "thoughts",
+                    sealed=row.get("sealed", False),
+                )
+                blanked.append((row["session"], row["id"], row["nth"], value))
             if row["entry"] is not None:
                 other, _ = rules.forget_entry(entry, ALL_ENTRIES)
                 if other != entry:
-                    forgotten[row["entry"]] = (row["rev"], other, None)
+                    forgotten[row["entry"]] = (row, other, None)
         while forgotten:
             for id in await self._rewrite(forgotten):
                 del forgotten[id]
-            again = await self._connections.read(_ENTRIES, list(forgotten)) if forgotten else ()
             forgotten = {
                 row["id"]: (
-                    row["rev"],
+                    row,
                     rules.forget_entry(unpack_memo(row["memo"]), ALL_ENTRIES)[0],
                     None,
                 )
-                for row in again
+                for row in await self._again(list(forgotten))
             }
         if blanked:
             await self._connections.write(_REWRITE_THOUGHTS, *zip(*blanked, strict=True))
@@ -268,7 +287,9 @@ class EntryTable:
 
     async def index(self, session: str) -> list[FiledEntry]:
         """Return the index entries of a session, the first filed first."""
-        rows = await self._connections.read(_SESSION_ENTRIES, session.encode())
+        found = await self._connections.read(_SESSION_ENTRIES, session.encode())
+        rows = await self._seals.opened(found, entry="id")
+        seals = await self._seals.of(row["tenant"] for row in rows)
         entries = [
             with_refusals(
                 rules.with_thoughts(unpack_memo(row["memo"]), unpack_thoughts(row["thoughts"])),
@@ -277,13 +298,19 @@ class EntryTable:
             for row in rows
         ]
         names = [
-            dict(zip(blind(row["tenant"], entry.keys), entry.keys, strict=True))
+            dict(
+                zip(
+                    seals[row["tenant"]].names(entry.keys, sealed=row.get("sealed", False)),
+                    entry.keys,
+                    strict=True,
+                )
+            )
             for row, entry in zip(rows, entries, strict=True)
         ]
-        found = await self._connections.read(
+        present = await self._connections.read(
             _FILED_NAMES, list(chain.from_iterable(names)), [row["filed"] for row in rows]
         )
-        filed = {row["name"] for row in found}
+        filed = {row["name"] for row in present}
         return [
             FiledEntry(entry, frozenset(key for name, key in own.items() if name not in filed))
             for entry, own in zip(entries, names, strict=True)
@@ -295,6 +322,9 @@ class EntryTable:
         """Replace the index entries of these turns, and delete those of the turns in `remove`."""
         id, owner = session.encode(), tenant.encode()
         rows, names = pack_entries(id, owner, entries)
+        seal = await self._seals.sealing(owner)
+        if seal.seals:
+            rows, names = seal_entries(rows, entries, seal)
         columns = list(zip(*rows, strict=True)) if rows else [()] * 9
         (old,) = await self._connections.write(
             _REINDEX,
@@ -306,7 +336,7 @@ class EntryTable:
             [name for _, name in names],
         )
         if old["old_id"]:
-            self._writer.note_stale([owner] * len(old["old_id"]), old["old_filed"], old["old_memo"])
+            await self._writer.note_stale([owner] * len(old["old_id"]), old)
             await self._writer.unfile_stale()
 
     async def prune(self, *, dry_run: bool) -> int:
@@ -323,7 +353,7 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _shown(
-    row: asyncpg.Record, entry_filter: EntryFilter, texts: Mapping[bytes, Sequence[bytes]]
+    row: Values, entry_filter: EntryFilter, texts: Mapping[bytes, Sequence[bytes]]
 ) -> list[ThoughtEntry]:
     """Return the thought entries that an index entry makes in a listing."""
     entry = unpack_memo(row["memo"])
@@ -350,7 +380,7 @@ def _is_blank(version: int, data: str) -> bool:
     return thought is not None and thought.forgotten
 
 
-def _unfiled(row: asyncpg.Record, thoughts: Sequence[tuple[int, str]]) -> IndexEntry:
+def _unfiled(row: Values, thoughts: Sequence[tuple[int, str]]) -> IndexEntry:
     """Return an entry for thoughts that have none, to compare with a filter."""
     session = row["session"].decode()
     events = unpack_events(session, row["first"], row["said"], row["thoughts"])

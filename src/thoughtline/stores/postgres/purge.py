@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from thoughtline.stores.base import INTERNAL_PREFIX, Progress
 from thoughtline.stores.postgres.connections import Connections
-from thoughtline.stores.postgres.rows import entry_names, unpack_memo
+from thoughtline.stores.postgres.rows import unpack_memo
+from thoughtline.stores.postgres.seals import Seals, entry_names
 
 PAGE = 200
 """Sessions that are deleted in one transaction."""
@@ -21,12 +22,14 @@ WHERE ($1::bytea IS NULL OR s.session = $1) AND ($2::bytea IS NULL OR s.tenant =
   )
 ORDER BY s.touched DESC, s.session LIMIT $5
 """
-_ENTRIES = "SELECT tenant, filed, memo FROM entries WHERE session = ANY ($1)"
+_ENTRIES = "SELECT id, tenant, filed, memo FROM entries WHERE session = ANY ($1)"
 _PURGE = "SELECT purge_1($1, $2, $3, $4)"
 
 
 async def purge(
     connections: Connections,
+    seals: Seals,
+    *,
     session: str | None,
     tenant: str | None,
     untouched_since: float | None,
@@ -43,7 +46,7 @@ async def purge(
             INTERNAL_PREFIX.encode(),
             PAGE,
         )
-        deleted = await _delete(connections, [row[0] for row in rows], untouched_since)
+        deleted = await _delete(connections, seals, [row[0] for row in rows], untouched_since)
         count += deleted
         if progress is not None:
             progress(count, count)
@@ -52,14 +55,17 @@ async def purge(
 
 
 async def _delete(
-    connections: Connections, sessions: Sequence[bytes], untouched_since: float | None
+    connections: Connections, seals: Seals, sessions: Sequence[bytes], untouched_since: float | None
 ) -> int:
     if not sessions:
         return 0
     names: list[bytes] = []
     filed: list[int] = []
-    for row in await connections.read(_ENTRIES, sessions):
-        own = entry_names(row["tenant"], unpack_memo(row["memo"]))
+    rows = await seals.opened(await connections.read(_ENTRIES, sessions), entry="id")
+    owners = await seals.of(row["tenant"] for row in rows)
+    for row in rows:
+        entry, sealed = unpack_memo(row["memo"]), row.get("sealed", False)
+        own = entry_names(owners[row["tenant"]], entry, sealed=sealed)
         names += own
         filed += [row["filed"]] * len(own)
     ((deleted,),) = await connections.write(_PURGE, sessions, untouched_since, names, filed)

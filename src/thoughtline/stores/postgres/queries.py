@@ -17,6 +17,7 @@ from thoughtline.stores.base import EventPage, SessionSummary
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import load
 from thoughtline.stores.postgres.rows import kinds_mask, unpack_events
+from thoughtline.stores.postgres.seals import Seals, Values
 
 PAGE = 200
 """Rows in one page of events."""
@@ -26,7 +27,7 @@ OWN_WAIT = 1.0
 
 _HISTORY = load("history.sql")
 _READ = """
-SELECT first, said, thoughts FROM batches
+SELECT tenant, session, id, nth, entry, first, said, thoughts FROM batches
 WHERE session = $1 AND first + count > $2 ORDER BY first, nth LIMIT $3
 """
 _SESSIONS = """
@@ -76,17 +77,17 @@ class LogPage(NamedTuple):
 
 
 async def read(
-    connections: Connections, session: str, after: int, limit: int | None
+    connections: Connections, seals: Seals, session: str, after: int, limit: int | None
 ) -> list[Event]:
     """Return the events of a session with a seq above `after`."""
     wanted = inf if limit is None else limit
     events: list[Event] = []
     while len(events) < wanted:
         rows = await connections.read(_READ, session.encode(), after + 1, PAGE)
-        for row in rows:
+        for row in await seals.opened(rows):
             some = unpack_events(session, row["first"], row["said"], row["thoughts"])
             events += [event for event in some if event.seq > after]
-        if len(rows) < PAGE:
+        if len(rows) < PAGE or not events:
             break
         after = events[-1].seq
     return events if limit is None else events[: max(limit, 0)]
@@ -116,6 +117,7 @@ def summaries(rows: Sequence[asyncpg.Record]) -> list[SessionSummary]:
 
 async def history(
     connections: Connections,
+    seals: Seals,
     types: Collection[str] | None,
     *,
     after: int,
@@ -135,12 +137,15 @@ async def history(
         if head["now"] != own[0] or own[1] < head["xmin"] or time.monotonic() > until:
             break
         await asyncio.sleep(0.005)
-    return _page(rows, start, types, since, limit)
+    content = await seals.opened([row for row in rows if row["session"] is not None])
+    return _page(rows, content, start, types=types, since=since, limit=limit)
 
 
 def _page(
     rows: Sequence[asyncpg.Record],
+    content: Sequence[Values],
     start: LogPlace,
+    *,
     types: Collection[str] | None,
     since: float,
     limit: int,
@@ -149,7 +154,7 @@ def _page(
     events: list[TenantEvent] = []
     found = [row for row in rows if row["session"] is not None]
     position = start.number()
-    for row in found:
+    for row in content:
         session, tenant = row["session"].decode(), row["tenant"].decode()
         here = LogPlace(row["era"], row["xid"], row["filed"])
         skip = start.events if start[:3] == here[:3] else 0
@@ -161,7 +166,11 @@ def _page(
                 return LogPage(events, position, more=True)
             position = here._replace(events=n).number()
             events.append(TenantEvent(event, tenant, position))
-        position = here._replace(events=len(some)).number()
+        position = here._replace(events=row["count"]).number()
+    if found and len(content) < len(found):  # of tenants that were deleted
+        last = found[-1]
+        end = LogPlace(last["era"], last["xid"], last["filed"], last["count"])
+        position = max(position, end.number())
     if len(found) >= min(max(limit, 1), PAGE):
         return LogPage(events, position, more=True)
     if head["end_era"] is None:

@@ -81,6 +81,7 @@ class PackedBatch(Struct, eq=False):
     pointers: list[tuple[bytes, str, bytes]]  # about, kind, data
     size: int  # about how many bytes go over the line
     epoch: int | None = None  # of the tenant when the batch was made, where it had to wait since
+    key: int = 0  # version of the key that it is sealed with; 0: it is plain
 
 
 def pack(batch: Batch) -> PackedBatch:
@@ -110,7 +111,7 @@ def _pack(batch: Batch) -> PackedBatch:
             about = rules.referred_id(draft.type, draft.data)
             if about is not None:
                 kind = REFUSAL if draft.type == "quarantined" else FORK
-                pointers.append((about.encode(), kind, draft.data.encode()))
+                pointers.append((about.encode(), kind, _pointer(draft)))
     entries, names = pack_entries(session, tenant, batch.index)
     times = [draft.at for draft in batch.drafts]
     return PackedBatch(
@@ -127,6 +128,12 @@ def _pack(batch: Batch) -> PackedBatch:
         pointers,
         size + sum([len(entry[8]) for entry in entries]) + 40 * len(names) + 500,
     )
+
+
+def _pointer(draft: Draft) -> bytes:
+    """Return what has to be known of a refusal; the rest of what it says is in its row."""
+    record = rules.read_quarantine(draft.data) if draft.type == "quarantined" else None
+    return msgspec.json.encode(record) if record is not None else b""
 
 
 def _spans(drafts: Sequence[Draft]) -> list[tuple[int, str | None]]:
@@ -184,7 +191,8 @@ def entry_id(session: bytes, turn: bytes) -> bytes:
 
 
 @lru_cache(4096)
-def _tenant_mark(tenant: bytes) -> bytes:
+def tenant_mark(tenant: bytes) -> bytes:
+    """Return what the names of a tenant begin with."""
     return blake2b(tenant, digest_size=8).digest()
 
 
@@ -194,7 +202,7 @@ NAME_SIZE = 24
 
 def blind(tenant: bytes, keys: Iterable[bytes]) -> list[bytes]:
     """Return the names of look-up keys: those of two tenants differ."""
-    mark = _tenant_mark(tenant)
+    mark = tenant_mark(tenant)
     return [mark + key if len(key) == KEY_SIZE else mark + _digest(key) for key in keys]
 
 
@@ -205,24 +213,27 @@ def _digest(key: bytes) -> bytes:
 def call_name(tenant: bytes, call: str) -> bytes:
     """Return the name under which the entries of a tool call are found."""
     name = blake2b(call.encode(), digest_size=KEY_SIZE, person=b"call").digest()
-    return _tenant_mark(tenant) + name
-
-
-def entry_names(tenant: bytes, entry: IndexEntry) -> list[bytes]:
-    """Return the names under which an entry is filed, each once."""
-    calls = [call_name(tenant, call) for call in entry.calls]
-    return list(dict.fromkeys([*blind(tenant, entry.keys), *calls]))
+    return tenant_mark(tenant) + name
 
 
 def pack_entries(
     session: bytes, tenant: bytes, index: Sequence[IndexEntry]
 ) -> tuple[list[EntryRow], list[tuple[int, bytes]]]:
     """Return index entries as rows, and their names; of those of one turn the last."""
-    if len(index) > 1:
-        index = list({entry.turn: entry for entry in index}.values())
+    index = distinct(index)
     entries = [pack_entry(session, entry) for entry in index]
-    names = [(n, name) for n, entry in enumerate(index) for name in entry_names(tenant, entry)]
+    names = [(n, name) for n, entry in enumerate(index) for name in _plain_names(tenant, entry)]
     return entries, names
+
+
+def _plain_names(tenant: bytes, entry: IndexEntry) -> list[bytes]:
+    calls = [call_name(tenant, call) for call in entry.calls]
+    return list(dict.fromkeys([*blind(tenant, entry.keys), *calls]))
+
+
+def distinct(index: Sequence[IndexEntry]) -> Sequence[IndexEntry]:
+    """Return index entries, of those of one turn the last."""
+    return index if len(index) < 2 else list({entry.turn: entry for entry in index}.values())
 
 
 def pack_entry(session: bytes, entry: IndexEntry) -> EntryRow:

@@ -8,6 +8,7 @@ from thoughtline.stores.base import SessionCursor, SessionListing, SessionQuery,
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.queries import summaries
 from thoughtline.stores.postgres.rows import unpack_events
+from thoughtline.stores.postgres.seals import Seals
 
 PAGE = 50
 """Sessions that are looked at in one go."""
@@ -19,20 +20,24 @@ WHERE ($1::bytea IS NULL OR session = $1) AND ($2::bytea IS NULL OR tenant = $2)
 ORDER BY touched DESC, session LIMIT $5
 """
 _EVENTS = """
-SELECT session, first, said, NULL::bytea AS thoughts FROM batches
+SELECT tenant, session, id, nth, entry, first, said FROM batches
 WHERE session = ANY ($1) ORDER BY session, first, nth
 """
 
 
 async def search(
-    connections: Connections, query: SessionQuery, limit: int, after: SessionCursor | None
+    connections: Connections,
+    seals: Seals,
+    query: SessionQuery,
+    limit: int,
+    after: SessionCursor | None,
 ) -> SessionListing:
     """Return sessions that match; a long search is done in pieces."""
     found: list[SessionSummary] = []
     scanned = 0
     while True:
         page = await _candidates(connections, query, after, max(limit, 1))
-        matching = await _matching(connections, query, page)
+        matching = await _matching(connections, seals, query, page)
         for summary in page:
             if len(found) >= limit or scanned >= rules.MAX_SCANNED:
                 return SessionListing(sessions=found, after=after)
@@ -61,7 +66,7 @@ async def _candidates(
 
 
 async def _matching(
-    connections: Connections, query: SessionQuery, page: list[SessionSummary]
+    connections: Connections, seals: Seals, query: SessionQuery, page: list[SessionSummary]
 ) -> set[str]:
     """Return which of the sessions match by their events."""
     ids = [summary.session for summary in page]
@@ -69,7 +74,7 @@ async def _matching(
         return set(ids)
     rows = await connections.read(_EVENTS, [id.encode() for id in ids])
     events: dict[str, list[Event]] = {id: [] for id in ids}
-    for row in rows:
+    for row in await seals.opened(rows):
         session = row["session"].decode()
         events[session] += unpack_events(session, row["first"], row["said"], None)
     return {id for id in ids if rules.session_matches(query, events[id])}

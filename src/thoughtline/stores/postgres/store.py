@@ -9,11 +9,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import asyncpg
 
 from thoughtline.clock import Clock, SystemClock
-from thoughtline.errors import SecretMismatch, Unavailable
+from thoughtline.errors import KeyGone, SecretMismatch, Unavailable
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
@@ -37,21 +38,25 @@ from thoughtline.stores.base import (
 from thoughtline.stores.deletions import ERASE, FORGET
 from thoughtline.stores.postgres import migrations, purge, queries, searches, stats, turn_counts
 from thoughtline.stores.postgres.address import Address
-from thoughtline.stores.postgres.bodies import BodyCache
+from thoughtline.stores.postgres.bodies import Body, BodyCache
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.deletion_log import DeletionLog
 from thoughtline.stores.postgres.entries import EntryTable
 from thoughtline.stores.postgres.hits import Hits
 from thoughtline.stores.postgres.rows import (
     PackedBatch,
-    blind,
     pack,
     unpack_memo,
     unpack_thoughts,
     with_refusals,
 )
+from thoughtline.stores.postgres.seals import Seals, TenantSeal
 from thoughtline.stores.postgres.watchers import Watcher, Watchers
 from thoughtline.stores.postgres.writer import GroupWriter, Overtaken
+
+if TYPE_CHECKING:
+    from thoughtline.stores.postgres.vault import PostgresVault
+    from thoughtline.stores.sealing.keychain import Keychain
 
 BODY_BYTES = 64 << 20
 """Bytes of index entries that are kept in memory, unless told otherwise."""
@@ -59,8 +64,8 @@ BODY_BYTES = 64 << 20
 TOUCH_EVERY = 3600.0
 """Seconds for which the use of a session by look-ups is not noted again: each note is a write."""
 
-MAX_NAMES = 30_000
-"""Names in one look-up: their numbers have two bytes."""
+MAX_NAMES = 15_000
+"""Keys in one look-up: the numbers of their names, of which each may have two, have two bytes."""
 
 SETTLING = 2.0
 """Seconds for which look-ups wait after a failover."""
@@ -90,6 +95,7 @@ class PostgresStore:
         body_bytes: int = BODY_BYTES,
         upgrade: bool = True,  # whether an older layout is brought up to date
         fingerprint: bytes = b"",  # of the secret that all nodes share; empty: any
+        keychain: "Keychain | None" = None,  # what seals the content of the rows
     ) -> None:
         self._clock = clock or SystemClock()
         self._own_time = not isinstance(self._clock, SystemClock)
@@ -107,10 +113,12 @@ class PostgresStore:
         self._bodies = BodyCache(body_bytes)
         self._watchers = Watchers()
         self._connections = Connections(Address(url), self._greet)
-        self._writer = GroupWriter(self._connections, self._now, self._note_written)
+        self._keychain = keychain
+        self._seals = Seals(self._connections, keychain)
+        self._writer = GroupWriter(self._connections, self._seals, self._now, self._note_written)
         self._hits = Hits(self._connections, self._now)
-        self._entries = EntryTable(self._connections, self._writer)
-        self._deletions = DeletionLog(self._connections)
+        self._entries = EntryTable(self._connections, self._seals, self._writer)
+        self._deletions = DeletionLog(self._connections, keychain)
         self._node = self._clock.new_id()
 
     def _now(self) -> float | None:
@@ -129,6 +137,7 @@ class PostgresStore:
                 "this database belongs to nodes with another secret: under this one, none of its "
                 "conversations would be found; give every node the same `store.secret`"
             )
+        await self._seals.greet(connection)
         if row["era"] != self._era:
             if self._era:  # a failover: what was acknowledged lately may be lost there
                 self._settled = time.monotonic() + SETTLING
@@ -179,30 +188,49 @@ class PostgresStore:
         if len(keys) > MAX_NAMES:
             some = await self.find(tenant, keys[:MAX_NAMES])
             return {**some, **await self.find(tenant, keys[MAX_NAMES:])}
-        names = blind(owner, keys)
-        known = self._bodies.known(names)
-        rows = await self._connections.read(
-            _FIND,
-            owner,
-            b"".join(names),
-            b"".join([body.token for body in known.values()]),
-            MAX_CANDIDATES,
-            self.retention,
-            self._touch_every,
-            self._now(),
-        )
-        self._note_epoch(owner, rows[0])
+        while True:
+            seal = await self._seals.held(owner)
+            names = seal.asked(keys)
+            known = self._bodies.known(names)
+            rows = await self._connections.read(
+                _FIND,
+                owner,
+                b"".join(names),
+                b"".join([body.token for body in known.values()]),
+                MAX_CANDIDATES,
+                self.retention,
+                self._touch_every,
+                self._now(),
+            )
+            await self._note_epoch(owner, rows[0])
+            if await self._seals.is_current(seal, rows[0]["epoch"]):
+                return self._found(seal, keys, known, rows)
+
+    def _found(
+        self,
+        seal: TenantSeal,
+        keys: Sequence[bytes],
+        known: Mapping[bytes, Body],
+        rows: Sequence[asyncpg.Record],
+    ) -> dict[bytes, list[IndexEntry]]:
+        """Return the entries of a look-up, by key."""
         found: dict[bytes, list[IndexEntry]] = {}
-        for _, _, id, revision, matched, memo, thoughts, refusals, idle in rows[1:]:
+        for row in rows[1:]:
+            _, _, id, revision, matched, memo, thoughts, refusals, idle = row
             if memo is None:
                 entry = known[id].entry
             else:
+                try:
+                    memo, thoughts, sealed = seal.open_entry(id, memo, thoughts)
+                except KeyGone:  # the tenant was deleted, or is being deleted
+                    continue
                 entry = rules.with_thoughts(unpack_memo(memo), unpack_thoughts(thoughts))
-                self._bodies.put(id, owner, revision, entry, blind(owner, entry.keys))
+                names = seal.names(entry.keys, sealed=sealed)
+                self._bodies.put(id, seal.tenant, revision, entry, names)
             if refusals is not None:
                 entry = with_refusals(entry, refusals)
-            for place in range(0, len(matched), 2):
-                key = keys[matched[place] << 8 | matched[place + 1]]
+            for place in range(0, len(matched), 2):  # a key may have a sealed name and a plain one
+                key = keys[(matched[place] << 8 | matched[place + 1]) % len(keys)]
                 if key in found:
                     found[key].append(entry)
                 else:
@@ -216,11 +244,12 @@ class PostgresStore:
         await asyncio.sleep(max(self._settled - time.monotonic(), 0.0))
         self._settled = 0.0
 
-    def _note_epoch(self, tenant: bytes, head: asyncpg.Record) -> None:
+    async def _note_epoch(self, tenant: bytes, head: asyncpg.Record) -> None:
         """Drop what is known of a tenant when something of it was deleted or refused."""
         epoch = head["epoch"]
         self.learned = head["learned"]
         if self._epochs.get(tenant) != epoch:
+            await self._seals.refuse_sealed()
             if tenant in self._epochs:
                 self._bodies.drop(tenant)
                 self._changes += 1
@@ -239,7 +268,7 @@ class PostgresStore:
     # -- reading ---------------------------------------------------------------------------------
 
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
-        return await queries.read(self._connections, session, max(after, -1), limit)
+        return await queries.read(self._connections, self._seals, session, max(after, -1), limit)
 
     async def watch(
         self, session: str | None = None, *, after: int = -1, tenant: str | None = None
@@ -266,13 +295,15 @@ class PostgresStore:
         if session is not None:
             events = await self.read(session, after=after, limit=500)
             return [(event, None, event.seq) for event in events]
-        page = await queries.history(self._connections, None, after=after, own=self._own)
+        page = await queries.history(
+            self._connections, self._seals, None, after=after, own=self._own
+        )
         return list(page.events)
 
     async def _first_position(self, watcher: Watcher) -> int:
         """Return the position after which events are new to a watcher that just came."""
         try:
-            end = (await queries.history(self._connections, (), after=0)).position
+            end = (await queries.history(self._connections, self._seals, (), after=0)).position
         except Unavailable:
             if self._watchers.closed:
                 return 0
@@ -300,14 +331,20 @@ class PostgresStore:
         after: SessionCursor | None = None,
     ) -> SessionListing:
         await self._hits.write()
-        return await searches.search(self._connections, query, limit, after)
+        return await searches.search(self._connections, self._seals, query, limit, after)
 
     async def history(
         self, types: Collection[str] | None, *, since: float = 0.0, after: int = 0, limit: int = 500
     ) -> EventPage:
         start = since if after <= 0 else float("-inf")
         page = await queries.history(
-            self._connections, types, after=after, since=start, limit=limit, own=self._own
+            self._connections,
+            self._seals,
+            types,
+            after=after,
+            since=start,
+            limit=limit,
+            own=self._own,
         )
         return queries.event_page(page)
 
@@ -328,7 +365,16 @@ class PostgresStore:
         await self._hits.write()
         if untouched_since is None:
             await self._deletions.note_purge(session, tenant, self._now())
-        return await purge.purge(self._connections, session, tenant, untouched_since, progress)
+        if tenant is not None and session is None and untouched_since is None:
+            await self._seals.delete(tenant.encode())
+        return await purge.purge(
+            self._connections,
+            self._seals,
+            session=session,
+            tenant=tenant,
+            untouched_since=untouched_since,
+            progress=progress,
+        )
 
     async def entries(
         self,
@@ -374,23 +420,36 @@ class PostgresStore:
         return await stats.stats(self._connections, tenant, sessions=sessions)
 
     async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
-        return await turn_counts.turn_counts(self._connections, self._own, seconds, since)
+        return await turn_counts.turn_counts(
+            self._connections, self._seals, self._own, seconds, since
+        )
+
+    @property
+    def vault(self) -> "PostgresVault":
+        """The keys of the database, for administration."""
+        from thoughtline.stores.postgres.vault import PostgresVault
+
+        return PostgresVault(self._connections, self._seals, self._keychain)
 
     async def lease(self, job: str, seconds: float) -> bool:
         rows = await self._connections.write(_LEASE, job, self._node, seconds)
         return bool(rows and rows[0][0])
 
     async def show_running(self, node: str, turns: bytes | None) -> bool:
+        if turns is not None and self._keychain is not None:
+            turns = self._keychain.seal_note(turns)
         ((looked_at,),) = await self._connections.read(_SHOW, node, turns)
         return bool(looked_at)
 
     async def look_at_running(self, node: str) -> Mapping[str, bytes]:
         rows = await self._connections.read(_LOOK, node)
-        return {row["node"]: row["data"] for row in rows}
+        if self._keychain is None:
+            return {row["node"]: row["data"] for row in rows}
+        return {row["node"]: self._keychain.open_note(row["data"]) for row in rows}
 
     async def summarise(self) -> None:
         await self._deletions.expire(self._now())
-        await turn_counts.summarise(self._connections, self._own, self._clock.wall())
+        await turn_counts.summarise(self._connections, self._seals, self._own, self._clock.wall())
 
     async def close(self) -> None:
         if self._connections.closed:

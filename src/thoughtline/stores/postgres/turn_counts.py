@@ -24,6 +24,7 @@ from thoughtline.stores.base import TurnCountPage
 from thoughtline.stores.postgres import queries
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.rows import kinds_mask, unpack_events
+from thoughtline.stores.postgres.seals import Seals
 
 EVENTS = 1_000
 """Starts and ends of turns in one slice."""
@@ -36,7 +37,7 @@ FROM (VALUES (1)) AS one LEFT JOIN turn_counts AS t ON t.seconds = $1 AND t.at >
 _ADD = "SELECT add_counts_1($1, $2, $3, $4, $5, $6, $7, $8)"
 _EXPIRE = "DELETE FROM turn_counts WHERE seconds = $1 AND at < $2"
 _STARTS = """
-SELECT session, first, said FROM batches
+SELECT tenant, session, id, nth, entry, first, said FROM batches
 WHERE session = ANY ($1) AND kinds & $2 <> 0 ORDER BY session, first DESC
 """
 
@@ -50,10 +51,12 @@ class _Slice(Struct, frozen=True):
     more: bool
 
 
-async def _count(connections: Connections, own: tuple[int, int], after: int) -> _Slice:
-    page = await queries.history(connections, TYPES, after=after, limit=EVENTS, own=own)
+async def _count(
+    connections: Connections, seals: Seals, own: tuple[int, int], after: int
+) -> _Slice:
+    page = await queries.history(connections, seals, TYPES, after=after, limit=EVENTS, own=own)
     events = [one.event for one in page.events]
-    starts = await _find_starts(connections, events)
+    starts = await _find_starts(connections, seals, events)
     counter = TurnCounter(lambda event: starts.get((event.session, event.parent)))
     for event in events:
         counter.add(event)
@@ -62,7 +65,7 @@ async def _count(connections: Connections, own: tuple[int, int], after: int) -> 
 
 
 async def _find_starts(
-    connections: Connections, events: list[Event]
+    connections: Connections, seals: Seals, events: list[Event]
 ) -> Mapping[tuple[str, str], TurnStarted]:
     """Return the starts of the turns that end in this slice and began before it."""
     begun = {(event.session, event.id) for event in events if event.type == "turn_started"}
@@ -72,7 +75,8 @@ async def _find_starts(
     if not wanted:
         return found
     sessions = sorted({session.encode() for session, _ in wanted})
-    for row in await connections.read(_STARTS, sessions, kinds_mask(["turn_started"])):
+    rows = await connections.read(_STARTS, sessions, kinds_mask(["turn_started"]))
+    for row in await seals.opened(rows):
         for event in unpack_events(row["session"].decode(), row["first"], row["said"], None):
             place = (event.session, event.id)
             if event.type == "turn_started" and place in wanted and place not in found:
@@ -82,11 +86,13 @@ async def _find_starts(
     return found
 
 
-async def summarise(connections: Connections, own: tuple[int, int], now: float) -> None:
+async def summarise(
+    connections: Connections, seals: Seals, own: tuple[int, int], now: float
+) -> None:
     """Count what was not counted yet, and drop the counts of long ago."""
     while True:
         rows = await connections.read(_CURSOR)
-        part = await _count(connections, own, int(rows[0][0]) if rows else 0)
+        part = await _count(connections, seals, own, int(rows[0][0]) if rows else 0)
         if part.last == part.after:
             break
         counted = [
@@ -112,12 +118,12 @@ async def summarise(connections: Connections, own: tuple[int, int], now: float) 
 
 
 async def turn_counts(
-    connections: Connections, own: tuple[int, int], seconds: int, since: float
+    connections: Connections, seals: Seals, own: tuple[int, int], seconds: int, since: float
 ) -> TurnCountPage:
     """Return the counts of intervals of this length, with events that are not counted yet."""
     length = kept_length(seconds)
     rows = await connections.read(_COUNTS, length, int(since))
-    rest = await _count(connections, own, int(rows[0]["cursor"] or 0))
+    rest = await _count(connections, seals, own, int(rows[0]["cursor"] or 0))
     sums: dict[tuple[int, str, str], dict[str, int]] = {}
     for row in rows:
         if row["at"] is not None and row["at"] >= since:

@@ -12,17 +12,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
-from itertools import chain, repeat
 from typing import Any
 
 import asyncpg
 from msgspec.structs import replace
 
-from thoughtline.errors import Conflict, StoreError, Unavailable
+from thoughtline.errors import Conflict, SealError, StoreError, Unavailable
 from thoughtline.stores import rules
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import call
-from thoughtline.stores.postgres.rows import PackedBatch, entry_names, unpack_memo
+from thoughtline.stores.postgres.rows import PackedBatch, unpack_memo
+from thoughtline.stores.postgres.seals import Seals, entry_names, seal_batch
+from thoughtline.stores.sealing.envelope import is_sealed
 
 MAX_BATCHES = 128
 MAX_BYTES = 4 << 20
@@ -31,12 +32,13 @@ MAX_BYTES = 4 << 20
 RESENT_SECONDS, RESENT_BYTES = 30.0, 64 << 20
 """How much of what was written is said again after a failover, at most."""
 
-APPEND = call("append_1", 38)
+APPEND = call("append_1", 39)
 _UNFILE = """
 DELETE FROM names AS n USING unnest($1::bytea[], $2::bigint[]) AS g (name, filed)
 WHERE n.name = g.name AND n.filed = g.filed
 """
 _WRITTEN, _OTHER_TENANT, _UNEXPECTED, _DELETED, _NEW = "w", "t", "e", "g", "n"
+_OTHER_KEY = "k"
 
 _ROW_COLUMNS, _ENTRY_COLUMNS, _POINTER_COLUMNS = 10, 9, 3
 
@@ -87,6 +89,7 @@ def arguments(now: float | None, group: Sequence[PackedBatch]) -> list[Any]:
         [p.newest for p in group],
         [p.batch.kept for p in group],
         [p.epoch for p in group],
+        [p.key for p in group],
         *_columns(rows, 1 + _ROW_COLUMNS),
         *_columns(entries, 1 + _ENTRY_COLUMNS),
         *_columns(names, 2),
@@ -100,11 +103,13 @@ class GroupWriter:
     def __init__(
         self,
         connections: Connections,
+        seals: Seals,
         now: Callable[[], float | None],
         written: Callable[[Sequence[PackedBatch], int], None],
     ) -> None:
         """`now` is the time, None for the database's own; `written` is told of every group."""
         self._connections = connections
+        self._seals = seals
         self._now = now
         self._written = written
         self._queue: deque[_Pending] = deque()
@@ -218,13 +223,17 @@ class GroupWriter:
         """Write a group, without those that may not be written."""
         group.sort(key=lambda pending: pending.packed.session)
         while group:
-            packed = [pending.packed for pending in group]
+            packed = [await self._sealed(pending.packed) for pending in group]
             (answer,) = await self._call(packed)
             verdicts, lasts = answer["verdicts"], answer["lasts"]
+            if verdicts == _OTHER_KEY * len(group):
+                await self._seals.refuse_sealed()
+                self._seals.forget(one.tenant for one in packed)
+                continue
             if verdicts == _NEW * len(group):
-                self._note_stale(packed, answer)
+                await self._note_stale(packed, answer)
                 self._written(packed, answer["xid_"])
-                self._note_lately(packed)
+                self._note_lately([pending.packed for pending in group])
                 for pending, last in zip(group, lasts, strict=True):
                     pending.succeed(last)
                 return
@@ -237,6 +246,10 @@ class GroupWriter:
                 else:
                     pending.fail(_refusal(pending.packed, verdict, last))
             group[:] = rest
+
+    async def _sealed(self, packed: PackedBatch) -> PackedBatch:
+        """Return a batch as it is stored, sealed with the keys that its tenant is known to have."""
+        return seal_batch(packed, await self._seals.sealing(packed.tenant))
 
     async def _call(self, packed: list[PackedBatch]) -> list[asyncpg.Record]:
         args = arguments(self._now(), packed)
@@ -260,22 +273,21 @@ class GroupWriter:
 
     # -- names of entries that were filed again --------------------------------------------------
 
-    def _note_stale(self, packed: Sequence[PackedBatch], answer: asyncpg.Record) -> None:
+    async def _note_stale(self, packed: Sequence[PackedBatch], answer: asyncpg.Record) -> None:
         if answer["old_id"]:
             tenants = {entry[0]: p.tenant for p in packed for entry in p.entries}
-            self.note_stale(
-                [tenants[id] for id in answer["old_id"]], answer["old_filed"], answer["old_memo"]
-            )
+            await self.note_stale([tenants[id] for id in answer["old_id"]], answer)
 
-    def note_stale(
-        self, tenants: Sequence[bytes], filed: Sequence[int], memos: Sequence[bytes]
-    ) -> None:
+    async def note_stale(self, tenants: Sequence[bytes], old: asyncpg.Record) -> None:
         """Note the names of entries as they were before: they are deleted when there is time."""
-        found = [entry_names(t, unpack_memo(m)) for t, m in zip(tenants, memos, strict=True)]
-        numbers = chain.from_iterable(
-            repeat(number, len(names)) for number, names in zip(filed, found, strict=True)
-        )
-        self._stale.append((list(chain.from_iterable(found)), list(numbers)))
+        seals = await self._seals.of(tenants)
+        for tenant, id, filed, memo in zip(
+            tenants, old["old_id"], old["old_filed"], old["old_memo"], strict=True
+        ):
+            with contextlib.suppress(SealError):  # the tenant is being deleted
+                entry = unpack_memo(seals[tenant].open(memo, b"", id, "memo"))
+                names = entry_names(seals[tenant], entry, sealed=is_sealed(memo))
+                self._stale.append((names, [filed] * len(names)))
 
     async def unfile_stale(self) -> None:
         """Delete names that lead nowhere. Look-ups pass them over, so it may fail."""

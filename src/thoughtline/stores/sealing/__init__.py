@@ -10,16 +10,13 @@ library of ciphers, and only a process that has keys imports that.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from thoughtline.errors import SealError
+from thoughtline.stores.base import Store
+
 if TYPE_CHECKING:
     from thoughtline.stores.sealing.keychain import Keychain
-
-KINDS = ("file:", "env:", "exec:")
-EXPECTED = 'expected "file:PATH", "env:NAME" or "exec:COMMAND"'
-
-
-def is_source(text: str) -> bool:
-    """Whether a text says where keys are."""
-    return any(text.startswith(kind) and text.removeprefix(kind).strip() for kind in KINDS)
+    from thoughtline.stores.sealing.ring import KeyRing
+    from thoughtline.stores.sealing.vault import KeyVault
 
 
 def open_keychain(
@@ -32,3 +29,20 @@ def open_keychain(
     from thoughtline.stores.sealing.sources import read_ring
 
     return Keychain(read_ring(source, env), seals=seals, requires=requires)
+
+
+def vault_of(store: Store) -> "KeyVault":
+    """Return the keys of a store; raises `SealError` for one that cannot be sealed."""
+    from thoughtline.stores.sealing.vault import VaultStore
+
+    if not isinstance(store, VaultStore):
+        raise SealError("a store in memory is not sealed: nothing of it is written to disk")
+    return store.vault
+
+
+async def refuse_lost(vault: "KeyVault", ring: "KeyRing") -> None:
+    """Raise `SealError`, which names them, where a store needs keys that are not in the ring."""
+    from thoughtline.stores.sealing.administration import lost_keys
+
+    if problems := await lost_keys(vault, ring):
+        raise SealError("; ".join(problems))

@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from thoughtline.errors import SealError
+from thoughtline.errors import KeyGone, SealError
 from thoughtline.log.keys import KEY_SIZE, SHARED_BYTES
 from thoughtline.stores.sealing.envelope import (
     FORMAT,
@@ -35,10 +35,6 @@ _SESSIONS = 4096  # whose ciphers are held ready
 _PAD = bytes(KEY_SIZE - SHARED_BYTES)
 _HEADS = f"{SHARED_BYTES}s{KEY_SIZE - SHARED_BYTES}x"
 _TAILS = f"{KEY_SIZE - SHARED_BYTES}s{SHARED_BYTES}x"
-
-
-class KeyGone(SealError):
-    """The key of a value was deleted, and with it what it says."""
 
 
 def key_gone(tenant: str) -> KeyGone:
@@ -85,19 +81,21 @@ class TenantCipher:
             ) from None
 
     def blind(self, keys: Sequence[bytes]) -> list[bytes]:
-        """Return the keys under which these look-up keys are filed."""
+        """Return the keys under which these look-up keys are filed; other words as a whole."""
         if not keys:
             return []
+        if any(len(key) != KEY_SIZE for key in keys):
+            return [self._blind_one(key) for key in keys]
         block = self._block_cipher()
         heads = block.update(b"".join([key[:SHARED_BYTES] + _PAD for key in keys]))
         tails = block.update(b"".join(keys))
         pairs = zip(iter_unpack(_HEADS, heads), iter_unpack(_TAILS, tails), strict=True)
         return [head + tail for (head,), (tail,) in pairs]
 
-    def blind_word(self, word: str) -> bytes:
-        """Return what stands for a word (the id of a call) that is looked up as a whole."""
-        data = word.encode("utf-8", "surrogatepass")
-        return blake2b(data, key=self._words_key, digest_size=KEY_SIZE).digest()
+    def _blind_one(self, key: bytes) -> bytes:
+        if len(key) == KEY_SIZE:
+            return self.blind([key])[0]
+        return blake2b(key, key=self._words_key, digest_size=KEY_SIZE).digest()
 
     def _of_session(self, version: int, session: str) -> tuple[AESGCM, bytes]:
         place = (version, session)

@@ -11,6 +11,7 @@ from cryptography.exceptions import InvalidTag
 
 from thoughtline.errors import SealError
 from thoughtline.stores.sealing.cipher import TenantCipher
+from thoughtline.stores.sealing.envelope import FORMAT, is_sealed
 from thoughtline.stores.sealing.ring import KeyRing
 from thoughtline.stores.sealing.tenant_keys import LOOKUP_VERSION, KeyRow, unwrap
 
@@ -62,6 +63,20 @@ class Keychain:
         """
         master, nonce = self.ring.newest, secrets.token_bytes(_NONCE)
         return master.id, nonce + master.cipher(_PURPOSE).encrypt(nonce, text, master.id.encode())
+
+    def seal_note(self, text: bytes) -> bytes:
+        """Seal what nodes tell one another through a store; plain, if nothing is sealed."""
+        if not self.seals:
+            return text
+        id, sealed = self.seal_line(text)
+        return b"%b%b %b" % (FORMAT, id.encode(), sealed)
+
+    def open_note(self, note: bytes) -> bytes:
+        """Open what `seal_note` sealed."""
+        if not is_sealed(note):
+            return note
+        id, _, sealed = note[len(FORMAT) :].partition(b" ")
+        return self.open_line(id.decode(), sealed)
 
     def open_line(self, id: str, sealed: bytes) -> bytes:
         """Open what `seal_line` sealed."""

@@ -1,22 +1,18 @@
-"""Where the ring is read from: `file:PATH`, `env:NAME` or `exec:COMMAND`.
+"""Reads the ring from where `store.keys` says, and writes it where that is a file.
 
-A command prints the ring, so that a key service or a vault needs no library of ours; it is run
-without a shell. Only a file is ever written: a new key is put at its end.
+A command prints the ring, so that a key service or a vault needs no library of ours. A new key is
+put at the end of a file.
 """
 
 import os
 import re
-import shlex
-import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from thoughtline.errors import SealError
-from thoughtline.stores.sealing import EXPECTED, is_source
+from thoughtline.errors import SealError, StoreError
 from thoughtline.stores.sealing.ring import KeyRing, MasterKey
+from thoughtline.stores.secret_sources import is_source, read_source
 
-COMMAND_SECONDS = 30.0
 _HEAD = """\
 # Master keys of a Thoughtline store, one ID:KEY per line.
 # Whoever has them can read what is stored; without them nobody can, you included.
@@ -26,26 +22,14 @@ _HEAD = """\
 
 def read_ring(source: str, env: Mapping[str, str]) -> KeyRing:
     """Read the ring that a source names; raises `SealError`, which never quotes a key."""
-    if not is_source(source):
-        raise SealError(f"`store.keys` does not say where the keys are; {EXPECTED}")
-    kind, _, rest = source.partition(":")
-    rest = rest.strip()
-    match kind:
-        case "file":
-            text = _read_file(Path(rest))
-        case "env":
-            text = env.get(rest, "")
-            if not text.strip():
-                raise SealError(
-                    f"the keys are to be read from the variable {rest}, which is not set; set it, "
-                    "or change `store.keys`"
-                )
-        case _:
-            text = _run(rest)
     try:
+        text = read_source(source, env).decode()
         return KeyRing.parse(text)
-    except SealError as error:
-        raise SealError(f"`store.keys` ({source}): {error}") from None
+    except UnicodeDecodeError:
+        raise SealError(f"`store.keys` ({source}): that is not text") from None
+    except StoreError as error:
+        named = source if is_source(source) else "what it says"  # which may be a key itself
+        raise SealError(f"`store.keys` ({named}): {error}") from None
 
 
 def key_file(source: str) -> Path | None:
@@ -85,43 +69,3 @@ def _replace(path: Path, text: str) -> None:
             f"the key file {path} cannot be written ({error.strerror or error}); see that this "
             "user may write there"
         ) from error
-
-
-def _read_file(path: Path) -> str:
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        raise SealError(
-            f"the key file {path} is not there; put it back, or correct `store.keys`. Without it "
-            "nothing that is sealed can be read"
-        ) from None
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise SealError(f"the key file {path} cannot be read ({reason})") from error
-    if os.name == "posix" and path.stat().st_mode & 0o077:
-        with suppress(PermissionError):  # a copy, a restored backup
-            path.chmod(0o600)
-    return text
-
-
-def _run(command: str) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603 (the operator's own command)
-            shlex.split(command),
-            capture_output=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=COMMAND_SECONDS,
-        )
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            why = f"ended with {done.returncode}" + (f" ({said[-1][:200]})" if said else "")
-            raise SealError(f"the command of `store.keys` {why}; it has to print the ring")
-        return done.stdout.decode()
-    except subprocess.TimeoutExpired:
-        raise SealError(
-            f"the command of `store.keys` gave no answer within {COMMAND_SECONDS:g} s"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise SealError(f"the command of `store.keys` cannot be run ({reason})") from error

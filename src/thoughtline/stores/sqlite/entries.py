@@ -113,7 +113,8 @@ def candidates(db: Connection, entry_filter: EntryFilter, last: int = MAX_NUMBER
     kinds = _kinds(db, entry_filter)
     if entry_filter.call is not None:
         tenants = [t for (t,) in db.execute(_TENANTS, {"tenant": entry_filter.tenant}).fetchall()]
-        calls = {db.cipher.blind_word(tenant, entry_filter.call) for tenant in tenants}
+        name = summaries.call_name(entry_filter.call)
+        calls = {asked for tenant in tenants for asked in db.cipher.asked(tenant, [name])}
         each = [_numbers(db, _OF_CALL, values | {"call": call}, last) for call in calls]
         yield from heapq.merge(*each, reverse=True)
     elif kinds is None or len(kinds) > MAX_MERGED:

@@ -12,14 +12,17 @@ import sqlite3
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from thoughtline.errors import Corrupt, StoreError, Unavailable
 from thoughtline.stores.base import Progress
-from thoughtline.stores.row import PLAIN, Cipher
-from thoughtline.stores.sqlite import migrations
+from thoughtline.stores.sqlite import key_tables, migrations
 from thoughtline.stores.sqlite.connection import Connection
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 SYNCHRONOUS = ("normal", "full")
 _STATEMENTS = 512  # prepared statements kept by a connection: every width of every statement
@@ -48,7 +51,12 @@ class DatabaseFile:
     """A SQLite file and the settings to open it with."""
 
     def __init__(
-        self, path: Path, *, timeout: float, synchronous: str, cipher: Cipher = PLAIN
+        self,
+        path: Path,
+        *,
+        timeout: float,
+        synchronous: str,
+        keychain: "Keychain | None" = None,
     ) -> None:
         if synchronous not in SYNCHRONOUS:
             raise StoreError(
@@ -58,7 +66,7 @@ class DatabaseFile:
         self.timeout = timeout
         self._wal = self.path.with_name(self.path.name + "-wal")
         self._synchronous = synchronous
-        self.cipher = cipher
+        self.keychain = keychain
         self.progress: Progress | None = None  # is told how far a migration is
 
     def inode(self) -> tuple[int, int] | None:
@@ -81,7 +89,10 @@ class DatabaseFile:
             cached_statements=_STATEMENTS,
             factory=Connection,
         )
-        db.cipher = self.cipher
+        if self.keychain is not None:
+            from thoughtline.stores.sqlite.sealed import SealingCipher
+
+            db.cipher = SealingCipher(db, self.keychain)
         return db
 
     def for_writing(self) -> Connection:
@@ -128,6 +139,8 @@ class DatabaseFile:
         db.execute("PRAGMA cache_size = -64000")
         db.execute("PRAGMA wal_autocheckpoint = 16000")
         migrations.migrate(db, self.path)
+        if self.keychain is None:
+            key_tables.refuse_sealed(db, self.path)
 
     def _migrate(self, db: Connection) -> None:
         """Bring a file of an earlier version to the tables of this one.
@@ -169,6 +182,8 @@ class DatabaseFile:
             db.execute("PRAGMA query_only = ON")
             db.execute("PRAGMA cache_size = -16000")
             migrations.check(db, self.path, complete=True)
+            if self.keychain is None:
+                key_tables.refuse_sealed(db, self.path)
         except BaseException:
             db.close()
             raise

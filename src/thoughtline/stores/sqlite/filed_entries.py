@@ -8,9 +8,11 @@ from typing import Any
 
 import msgspec
 
+from thoughtline.errors import KeyGone
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
-from thoughtline.stores.row import RowPlace, open_entry, seal_entry
+from thoughtline.stores.row import RowPlace, open_entry, pack_entry
+from thoughtline.stores.sealing.envelope import is_sealed
 from thoughtline.stores.sqlite import statements, summaries
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
@@ -57,6 +59,7 @@ class EntryRow(msgspec.Struct, frozen=True):
     place: RowPlace
     touched: float
     kept: bool
+    sealed: bool
     entry: IndexEntry
 
     @property
@@ -69,9 +72,27 @@ def _unpack(db: Connection, value: bytes | None) -> list[EntryRow]:
     found: list[EntryRow] = []
     for position, session, owner, *names, touched, kept, memo in unpacked(value, 1):
         place = row_place(*names)
-        entry = open_entry(memo, place, db.cipher)
-        found.append(EntryRow(position, session, owner, place, float(touched), bool(kept), entry))
+        found.append(
+            EntryRow(
+                position,
+                session,
+                owner,
+                place,
+                float(touched),
+                kept=bool(kept),
+                sealed=is_sealed(memo),
+                entry=_open(db, memo, place),
+            )
+        )
     return found
+
+
+def _open(db: Connection, memo: bytes, place: RowPlace) -> IndexEntry:
+    """Return an entry; an empty one where its key was deleted with its tenant."""
+    try:
+        return open_entry(memo, place, db.cipher)
+    except KeyGone:
+        return IndexEntry(place.session, place.row)
 
 
 def read_rows(db: Connection, positions: Sequence[int]) -> list[EntryRow]:
@@ -87,8 +108,8 @@ def update(db: Connection, changed: Sequence[tuple[EntryRow, IndexEntry]]) -> No
     values: list[Any] = []
     for row, entry in changed:
         found = rules.entry_summary(entry)
-        memo = bytearray(seal_entry(entry, row.place, db.cipher))
-        values += (row.position, found.entries, found.chars, memo)
+        memo = db.cipher.reseal(pack_entry(entry), row.place, "memo", sealed=row.sealed)
+        values += (row.position, found.entries, found.chars, bytearray(memo))
     statements.execute(db, _UPDATE, "(?, ?, ?, ?)", values)
     _leave_summaries(db, [row for row, _ in changed])
     still_listed = [row.position for row, entry in changed if rules.shown_calls(entry)]
@@ -99,7 +120,7 @@ def take_out(db: Connection, found: Sequence[EntryRow]) -> None:
     """Take entries out of the index, with the keys that they are filed under."""
     keys: list[int | bytearray] = []
     for row in found:
-        for name in db.cipher.blind(row.tenant, row.entry.keys):
+        for name in db.cipher.filed(row.tenant, row.entry.keys, sealed=row.sealed):
             keys += (row.tenant_number, bytearray(name), row.position)
     delete_keys(db, keys)
     positions = [row.position for row in found]
@@ -110,9 +131,9 @@ def take_out(db: Connection, found: Sequence[EntryRow]) -> None:
 
 def _leave_summaries(db: Connection, found: Sequence[EntryRow]) -> None:
     calls = [
-        (bytearray(db.cipher.blind_word(row.tenant, call)), row.position)
+        (bytearray(name), row.position)
         for row in found
-        for call in row.entry.calls
+        for name in summaries.listed_calls(db, row.tenant, row.entry, sealed=row.sealed)
     ]
     summaries.remove_entries(db, [row.position for row in found], calls)
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
-from thoughtline.stores.row import PLAIN, Cipher, Row, pack
+from thoughtline.stores.row import Row, pack
 
 ROW_SLOTS = f"({', '.join('?' * 21)})"
 
@@ -26,12 +26,12 @@ class InsertBatch(Struct):
     rows: list[Row]
 
 
-def insert_batch(batch: Batch, cipher: Cipher = PLAIN) -> InsertBatch:
+def insert_batch(batch: Batch) -> InsertBatch:
     """Make the rows of a batch. Raises `StoreError` for what no store can keep."""
     rules.check_batch(batch)
     counts = rules.SessionCounts()
     counts.add(batch.drafts)
-    return InsertBatch(batch, counts, pack(batch, cipher))
+    return InsertBatch(batch, counts, pack(batch))
 
 
 def row_values(row: Row, position: int, session: int, first: int) -> tuple[Any, ...]:

@@ -56,6 +56,12 @@ class PurgeFilter(Struct, frozen=True, kw_only=True):
     internal: str = INTERNAL_PREFIX  # these do not expire
 
     @property
+    def whole_tenant(self) -> str | None:
+        """The tenant, where everything of it is to go."""
+        whole = self.session is None and self.untouched_since is None
+        return self.tenant if whole else None
+
+    @property
     def sql(self) -> str:
         """The conditions as SQL: only those that there are, so that an index is used."""
         found = [text for name, text in _CONDITIONS.items() if getattr(self, name) is not None]
@@ -138,7 +144,8 @@ def _delete_rows(db: Connection, number: int, limit: int) -> int:
 def _delete_row(db: Connection, number: int, tenant: int) -> None:
     db.execute(_POINTERS, (number,))
     db.execute("DELETE FROM sessions WHERE number = ?", (number,))
-    db.execute(_DELETE_TENANT, {"tenant": tenant})
+    if db.execute(_DELETE_TENANT, {"tenant": tenant}).rowcount:
+        db.execute("DELETE FROM lookup_keys WHERE tenant = ?", (tenant,))  # that cannot be opened
 
 
 def left_over(db: Connection) -> list[int]:

@@ -4,15 +4,17 @@ What is found comes back packed into one value per page (see `statements` for wh
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 
 import msgspec
 
+from thoughtline.errors import KeyGone
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import MAX_CANDIDATES, EventPage, SessionSummary, StoreStats
 from thoughtline.stores.row import RowPlace, kinds_of, open_entry, open_events, open_thoughts
-from thoughtline.stores.sqlite import statements
+from thoughtline.stores.sqlite import key_tables, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed_rows, row_place, unpacked
 from thoughtline.stores.sqlite.statements import load
@@ -107,10 +109,11 @@ def _unpack(db: Connection, value: bytes | None, limit: int) -> EventRows:
     rows = position = 0
     for position, first, tenant, session, row, thoughts, said in unpacked(value, 2):
         place = row_place(tenant, session, row)
-        found = open_events(first, thoughts, said, place, db.cipher)
-        start = position - len(found) + 1
-        events += [EventRow(at, tenant, event) for at, event in enumerate(found, start)]
         rows += 1
+        with suppress(KeyGone):  # the tenant was deleted, or is being deleted
+            found = open_events(first, thoughts, said, place, db.cipher)
+            start = position - len(found) + 1
+            events += [EventRow(at, tenant, event) for at, event in enumerate(found, start)]
     return EventRows(events, rows == limit, position)
 
 
@@ -226,10 +229,13 @@ def expired(db: Connection, sessions: Sequence[str], since: float) -> set[str]:
 
 
 def _find_some(db: Connection, tenant: str, keys: Sequence[bytes]) -> dict[bytes, list[IndexEntry]]:
-    names = dict(zip(db.cipher.blind(tenant, keys), keys, strict=True))
-    statement = statements.widened(_find, "(?)", statements.width(len(names)))
-    values = [tenant, *statements.padded(list(names))]
-    hits, *found = db.execute(statement, values).fetchone()
+    while True:
+        names = db.cipher.asked(tenant, keys, check=False)
+        statement = statements.widened(_find, "(?)", statements.width(len(names)))
+        values = [tenant, *statements.padded(list(names))]
+        sealing, hits, *found = db.execute(statement, values).fetchone()
+        if key_tables.is_current(db, sealing):  # else the names were blinded with other keys
+            break
     entries = unpack_entries(db, tenant, *found)
     filed: dict[bytes, list[int]] = {}
     for hit in hits.split("\n") if hits else ():
@@ -237,7 +243,7 @@ def _find_some(db: Connection, tenant: str, keys: Sequence[bytes]) -> dict[bytes
         if int(number) in entries:  # else the key leads to no entry: `prune_index` deletes it
             filed.setdefault(names[bytes.fromhex(name)], []).append(int(number))
     return {
-        key: [entries[number] for number in sorted(filed[key], reverse=True)]
+        key: [entries[number] for number in sorted(filed[key], reverse=True)[:MAX_CANDIDATES]]
         for key in keys
         if key in filed
     }
@@ -266,14 +272,15 @@ def unpack_entries(
     for number, positions in _quarantines.decode(quarantines):
         record = rules.QuarantineRecord("", _positions.decode(positions) if positions else ())
         refused.setdefault(number, []).append(record)
-    return {
-        number: rules.with_thoughts(
-            open_entry(memo, row_place(tenant, session, row), db.cipher),
-            _reasoning(db, sorted(rows.get(number, ()))),
-            refused.get(number, ()),
-        )
-        for number, session, row, memo in unpacked(memos, 1)
-    }
+    entries: dict[int, IndexEntry] = {}
+    for number, session, row, memo in unpacked(memos, 1):
+        with suppress(KeyGone):  # the tenant was deleted, or is being deleted
+            entries[number] = rules.with_thoughts(
+                open_entry(memo, row_place(tenant, session, row), db.cipher),
+                _reasoning(db, sorted(rows.get(number, ()))),
+                refused.get(number, ()),
+            )
+    return entries
 
 
 def _reasoning(

@@ -52,6 +52,7 @@ class ReaderPool:
         except sqlite3.Error as error:
             raise self._file.explain(error) from error
         try:
+            lease.db.cipher.renew()
             result = work(lease.db)
         except BaseException as error:
             lease.db.close()

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from thoughtline.errors import Conflict
 from thoughtline.stores import rules
-from thoughtline.stores.row import Row
-from thoughtline.stores.sqlite import filed_entries, statements
+from thoughtline.stores.row import Row, seal_rows
+from thoughtline.stores.sqlite import filed_entries, key_tables, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.inserts import ROW_SLOTS, InsertBatch, key_values, row_values
 from thoughtline.stores.sqlite.statements import load
@@ -65,6 +65,7 @@ class ExistingRows(Struct):
     last_tenant: int
     last_session: int
     position: int
+    sealing: str  # whether the file is sealed, see `key_tables.FileState`
 
 
 class _NewRows(Struct):
@@ -79,6 +80,7 @@ class _NewRows(Struct):
 def write(db: Connection, batches: Sequence[InsertBatch], now: float) -> WriteResult:
     """Write the batches, in order; `now` is when their sessions were touched."""
     existing = _look_up(db, batches)
+    key_tables.check_writer(db, existing.sealing)
     results: list[int | Conflict] = []
     new, first = _NewRows(), existing.position + 1
     for insert in batches:
@@ -96,7 +98,7 @@ def write(db: Connection, batches: Sequence[InsertBatch], now: float) -> WriteRe
         results.append(session.last)
         if batch.id:
             existing.batches[batch.session, batch.id] = session.last + 1
-        for row in insert.rows:
+        for row in seal_rows(insert.rows, batch, db.cipher):
             _add(new, existing, batch.session, row)
         session.counts.join(insert.counts)
         session.written = True
@@ -114,7 +116,7 @@ def write(db: Connection, batches: Sequence[InsertBatch], now: float) -> WriteRe
 def file_again(db: Connection, insert: InsertBatch) -> None:
     """File the entries of a session that is there, without touching it."""
     existing, new = _look_up(db, [insert]), _NewRows()
-    for row in insert.rows:
+    for row in seal_rows(insert.rows, insert.batch, db.cipher):
         _add(new, existing, insert.batch.session, row)
     _insert(db, new)
 

@@ -1,13 +1,15 @@
 """Copies what can still be read of a damaged file into a new one.
 
-    python -m thoughtline.stores.sqlite.salvage damaged.db rescued.db
+    python -m thoughtline.stores.sqlite.salvage damaged.db rescued.db [file:ring.keys]
 
 The damaged file is not touched: a copy of it is read, row by row around what cannot be read. A
 session is copied up to its first lost event, because a log has no gaps; what is lost is reported.
 Turns whose index entry is lost are not found until `thoughtline index --rebuild` files them again.
+A sealed file needs its keys, and the new one is sealed with them.
 """
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import sys
@@ -15,21 +17,25 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from thoughtline.errors import Corrupt, StoreError, Unavailable
+from thoughtline.errors import Corrupt, SealError, StoreError, Unavailable
 from thoughtline.log.events import Draft
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import Batch
 from thoughtline.stores.row import ENDED, open_entry, open_events
-from thoughtline.stores.sqlite import migrations, rows
+from thoughtline.stores.sealing import open_keychain
+from thoughtline.stores.sqlite import key_tables, migrations, rows
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.file import DatabaseFile
 from thoughtline.stores.sqlite.inserts import insert_batch
 from thoughtline.stores.sqlite.packed import row_place
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 _WINDOW = 512
 _SESSIONS = """
@@ -41,6 +47,8 @@ _OWN_SINCE = 3
 _OWN, _OWN_BEFORE = "s.kept", "t.tenant = 'local'"
 _LAYOUT = 4
 """The layout that has one row per turn."""
+_KEYS_SINCE = 5
+"""The layout that may be sealed."""
 _EVENTS = """
 SELECT session, seq, id, parent, at, type, version, data
 FROM events WHERE position BETWEEN ? AND ? ORDER BY position
@@ -57,7 +65,7 @@ SELECT EXISTS (
 )
 """
 _old_entry = msgspec.json.Decoder(IndexEntry)
-_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError)
+_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, SealError)
 
 
 class SessionLoss(Struct, frozen=True, kw_only=True):
@@ -78,17 +86,19 @@ class SalvageReport(Struct, frozen=True, kw_only=True):
     nameless: int = 0  # events that can be read, of sessions that cannot
 
 
-async def salvage(path: str | Path, into: str | Path) -> SalvageReport:
+async def salvage(
+    path: str | Path, into: str | Path, keychain: "Keychain | None" = None
+) -> SalvageReport:
     """Copy what is readable to a new file. Nothing else may use the damaged one meanwhile."""
-    return await asyncio.to_thread(_salvage, Path(path), Path(into))
+    return await asyncio.to_thread(_salvage, Path(path), Path(into), keychain)
 
 
-def _salvage(path: Path, into: Path) -> SalvageReport:
+def _salvage(path: Path, into: Path, keychain: "Keychain | None") -> SalvageReport:
     if not path.is_file():
         raise Unavailable(f"{path} is not there, so there is nothing to salvage")
     if into.exists():
         raise StoreError(f"{into} exists already; choose a name that does not")
-    new = DatabaseFile(into, timeout=5.0, synchronous="normal")
+    new = DatabaseFile(into, timeout=5.0, synchronous="normal", keychain=keychain)
     with tempfile.TemporaryDirectory(dir=new.path.parent, prefix=".salvage-") as directory:
         copy = Path(directory) / "damaged.db"
         shutil.copyfile(path, copy)
@@ -100,7 +110,7 @@ def _salvage(path: Path, into: Path) -> SalvageReport:
             _open(old, path)
             target = new.for_writing()
             try:
-                return _Salvager(old, target).run()
+                return _Salvager(old, target, keychain).run()
             finally:
                 target.close()
         finally:
@@ -129,8 +139,10 @@ class _SessionCopy:
 
 
 class _Salvager:
-    def __init__(self, old: sqlite3.Connection, new: Connection) -> None:
-        self._old, self._new = old, new
+    def __init__(
+        self, old: sqlite3.Connection, new: Connection, keychain: "Keychain | None"
+    ) -> None:
+        self._old, self._new, self._keychain = old, new, keychain
         self._sessions: dict[int, _SessionCopy] = {}
         self._nameless = self._events = self._entries = 0
 
@@ -140,6 +152,8 @@ class _Salvager:
         sessions = _SESSIONS.replace("{own}", _OWN if layout >= _OWN_SINCE else _OWN_BEFORE)
         for found in self._windows(sessions, self._top("sessions", "number")):
             self._sessions |= {row[0]: _SessionCopy(row) for row in found}
+        if layout >= _KEYS_SINCE:
+            self._copy_keys()
         if layout >= _LAYOUT:
             self._copy_rows()
         else:
@@ -224,6 +238,23 @@ class _Salvager:
             kept=bool(copy.own),
         )
 
+    def _copy_keys(self) -> None:
+        """Copy the wrapped keys, without which nothing that is sealed can be read."""
+        for master, plain in self._read_all("SELECT master, plain FROM sealing"):
+            self._new.execute("UPDATE sealing SET master = ?, plain = ?", (master, plain))
+        for row in self._read_all("SELECT tenant, version, master, wrapped FROM tenant_keys"):
+            if self._keychain is not None:
+                self._keychain.ring.get(row[2])  # or everything would count as damaged
+            self._new.execute("INSERT OR IGNORE INTO tenant_keys VALUES (?, ?, ?, ?)", row)
+        if self._keychain is None:
+            key_tables.refuse_sealed(self._new, "the file")
+
+    def _read_all(self, statement: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._old.execute(statement).fetchall()
+        except sqlite3.DatabaseError:
+            return []
+
     def _copy_rows(self) -> None:
         """Copy rows of turns: first all events, then the entries of what was copied."""
         top = self._top("batches", "position")
@@ -281,9 +312,7 @@ class _Salvager:
     def _copy(self, batches: list[Batch]) -> None:
         if batches:
             self._new.execute("BEGIN IMMEDIATE")
-            rows.write(
-                self._new, [insert_batch(batch, self._new.cipher) for batch in batches], time.time()
-            )
+            rows.write(self._new, [insert_batch(batch) for batch in batches], time.time())
             self._new.execute("COMMIT")
             self._events += sum(len(batch.drafts) for batch in batches)
             self._entries += sum(len(batch.index) for batch in batches)
@@ -298,12 +327,13 @@ def _is_json(data: str) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command: arguments are the damaged file and the new one."""
-    if len(arguments) != 2:
-        sys.stderr.write("usage: python -m thoughtline.stores.sqlite.salvage DAMAGED NEW\n")
+    """Run the command: arguments are the damaged file and the new one, and where its keys are."""
+    if len(arguments) not in {2, 3}:
+        sys.stderr.write("usage: python -m thoughtline.stores.sqlite.salvage DAMAGED NEW [KEYS]\n")
         return 2
+    damaged, new, *keys = arguments
     try:
-        done = asyncio.run(salvage(*arguments))
+        done = asyncio.run(salvage(damaged, new, open_keychain("".join(keys), os.environ)))
     except StoreError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -11,11 +11,13 @@ from itertools import islice
 
 import msgspec
 
+from thoughtline.errors import KeyGone
 from thoughtline.stores import search as query_rules
 from thoughtline.stores.base import SessionCursor, SessionListing, SessionQuery, SessionSummary
 from thoughtline.stores.row import (
     ENDED,
     STARTED,
+    RowPlace,
     kinds_of,
     open_events,
     open_said,
@@ -130,11 +132,20 @@ def _with_text(db: Connection, text: str, numbers: Sequence[int]) -> set[int]:
     for number, *place, value in unpacked(found, 1):
         if number in matching:
             continue
-        at = row_place(*place)
-        said = open_said(value, at, db.cipher).lower()  # ASCII letters: as JSON spells the others
-        if any(spelling in said for spelling in spellings) and any(
-            query_rules.contains_text(event.type, event.version, event.data, text)
-            for event in open_events(0, None, value, at, db.cipher)
-        ):
+        if _says(db, row_place(*place), value, text, spellings):
             matching.add(number)
     return matching
+
+
+def _says(
+    db: Connection, place: RowPlace, value: bytes, text: str, spellings: Sequence[bytes]
+) -> bool:
+    try:
+        said = open_said(value, place, db.cipher)
+    except KeyGone:  # the tenant was deleted, or is being deleted
+        return False
+    said = said.lower()  # ASCII letters: as JSON spells the others
+    return any(spelling in said for spelling in spellings) and any(
+        query_rules.contains_text(event.type, event.version, event.data, text)
+        for event in open_events(0, None, value, place, db.cipher)
+    )

@@ -63,8 +63,9 @@ def _filed_keys(
     values: list[int | bytearray] = []
     names: dict[bytes, bytes] = {}
     for position, entry in entries.items():
-        for name, key in zip(db.cipher.blind(tenant, entry.keys), entry.keys, strict=True):
-            names[name] = key
+        asked = db.cipher.asked(tenant, entry.keys)
+        names |= asked
+        for name in asked:
             values += (number, bytearray(name), position)
     one = "(tenant = ? AND name = ? AND position = ?)"
     cursors = statements.execute(db, _KEYS, one, values, glue=" OR ", widest=64)
@@ -84,7 +85,7 @@ def replace_entries(
         positions = [position for (position,) in db.execute(_FILED, (number, listed)).fetchall()]
         filed_entries.take_out(db, filed_entries.read_rows(db, positions))
     batch = Batch(session=session, tenant=tenant, drafts=(), index=tuple(entries))
-    rows.file_again(db, insert_batch(batch, db.cipher))
+    rows.file_again(db, insert_batch(batch))
 
 
 def count_orphans(db: Connection) -> int:

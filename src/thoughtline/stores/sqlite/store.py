@@ -15,7 +15,7 @@ Durability. When `append` returns, its batch is committed to the file's write-ah
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
@@ -38,10 +38,9 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
-from thoughtline.stores.row import PLAIN, Cipher
 from thoughtline.stores.sqlite import entries as entry_queries
+from thoughtline.stores.sqlite import key_tables, queries, session_index, summaries, upkeep
 from thoughtline.stores.sqlite import purge as purges
-from thoughtline.stores.sqlite import queries, session_index, summaries
 from thoughtline.stores.sqlite import search as searches
 from thoughtline.stores.sqlite import turn_counts as counts
 from thoughtline.stores.sqlite.file import DatabaseFile
@@ -51,6 +50,10 @@ from thoughtline.stores.sqlite.readers import ReaderPool
 from thoughtline.stores.sqlite.subscribers import Subscriber, Subscribers
 from thoughtline.stores.sqlite.upkeep import MAX_BEHIND, Upkeep
 from thoughtline.stores.sqlite.writer import Work, Writer
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
+    from thoughtline.stores.sqlite.vault import SqliteVault
 
 T = TypeVar("T")
 
@@ -80,13 +83,14 @@ class SqliteStore:
         readers: int = 2,
         poll: float = 0.25,  # seconds after which `watch` looks for other processes' events
         touch_every: float = 60.0,  # seconds for which hits are collected, then written
-        cipher: Cipher = PLAIN,
+        keychain: "Keychain | None" = None,  # what seals the content of the file
     ) -> None:
         self._clock = clock or SystemClock()
         self._poll = poll
         self._subscribers = Subscribers()
+        self._keychain = keychain
         self._file = DatabaseFile(
-            Path(path), timeout=timeout, synchronous=synchronous, cipher=cipher
+            Path(path), timeout=timeout, synchronous=synchronous, keychain=keychain
         )
         self._writer = Writer(self._file, self._clock, self._subscribers, touch_every=touch_every)
         self._readers = ReaderPool(self._file, readers)
@@ -94,7 +98,7 @@ class SqliteStore:
 
     async def append(self, batch: Batch) -> list[Event]:
         try:
-            rows = insert_batch(batch, self._file.cipher)
+            rows = insert_batch(batch)
         except Exception as error:
             raise self._file.explain(error) from error
         return rules.number_events(batch, await self._writer.append(rows))
@@ -228,7 +232,20 @@ class SqliteStore:
         conditions = purges.PurgeFilter(
             session=session, tenant=tenant, untouched_since=untouched_since
         )
+        if self._keychain is not None and conditions.whole_tenant is not None:
+            return await self._delete_tenant(conditions, conditions.whole_tenant, progress)
         return await self._upkeep.purge(conditions, progress)
+
+    async def _delete_tenant(
+        self, conditions: purges.PurgeFilter, tenant: str, progress: Progress | None
+    ) -> int:
+        """Delete the keys of a tenant, and then what was sealed with them."""
+        await self._writer.run(partial(key_tables.drop_tenant, tenant=tenant))
+        await self._read(upkeep.truncate_log)
+        try:
+            return await self._upkeep.purge(conditions, progress)
+        finally:
+            await self._writer.run(partial(key_tables.release_tenant, tenant=tenant))
 
     async def entries(
         self,
@@ -291,6 +308,13 @@ class SqliteStore:
         if not page.complete:
             self._upkeep.summarise_soon()
         return page
+
+    @property
+    def vault(self) -> "SqliteVault":
+        """The keys of the file, for administration."""
+        from thoughtline.stores.sqlite.vault import SqliteVault
+
+        return SqliteVault(self._read, self._writer.run, self._keychain)
 
     async def lease(self, job: str, seconds: float) -> bool:
         return True

@@ -13,7 +13,10 @@ from typing import Any
 
 import msgspec
 
+from thoughtline.errors import SealError
+from thoughtline.log.index import IndexEntry
 from thoughtline.stores.row import open_entry
+from thoughtline.stores.sealing.envelope import is_sealed
 from thoughtline.stores.sqlite import statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
@@ -81,11 +84,22 @@ def _add(db: Connection, after: int, last: int) -> None:
     calls: list[Any] = []
     (packed_rows,) = db.execute(_LISTED, values).fetchone()
     for number, tenant, session, row, memo in unpacked(packed_rows, 1):
-        with suppress(msgspec.MsgspecError, ValueError):  # one that is damaged is said by look-ups
+        # One that is damaged, or does not open, is said by look-ups.
+        with suppress(msgspec.MsgspecError, ValueError, SealError):
             entry = open_entry(memo, row_place(tenant, session, row), db.cipher)
-            names = [db.cipher.blind_word(tenant, call) for call in entry.calls if call]
+            names = listed_calls(db, tenant, entry, sealed=is_sealed(memo))
             calls += chain.from_iterable((bytearray(name), number) for name in names)
     statements.execute(db, _ADD_CALLS, "(?, ?)", calls)
+
+
+def listed_calls(db: Connection, tenant: str, entry: IndexEntry, *, sealed: bool) -> list[bytes]:
+    """Return what the tool calls of an entry are listed under."""
+    return db.cipher.filed(tenant, [call_name(call) for call in entry.calls if call], sealed=sealed)
+
+
+def call_name(call: str) -> bytes:
+    """Return the name of a tool call, before it is blinded."""
+    return call.encode("utf-8", "surrogatepass")
 
 
 def behind(db: Connection, most: int) -> int:

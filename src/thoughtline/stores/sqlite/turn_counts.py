@@ -8,6 +8,7 @@ Readers add what is not counted yet. Deleting sessions does not change what happ
 import msgspec
 from msgspec import Struct
 
+from thoughtline.errors import KeyGone
 from thoughtline.log.events import Event, TurnStarted
 from thoughtline.log.turn_counts import (
     KEPT,
@@ -84,7 +85,11 @@ def _find_start(db: Connection, ended: Event) -> TurnStarted | None:
     if found is None:
         return None
     first, *place, thoughts, said = found
-    for event in open_events(first, thoughts, said, row_place(*place), db.cipher):
+    try:
+        events = open_events(first, thoughts, said, row_place(*place), db.cipher)
+    except KeyGone:
+        return None
+    for event in events:
         if event.type == "turn_started" and event.seq < ended.seq:
             body = body_of(event)
             return body if isinstance(body, TurnStarted) else None

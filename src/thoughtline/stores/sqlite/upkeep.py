@@ -143,3 +143,8 @@ class Upkeep:
 def _checkpoint(db: Connection) -> None:
     """Copy what can be copied of the write-ahead log into the file, without blocking anybody."""
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def truncate_log(db: Connection) -> None:
+    """Empty the write-ahead log, if nobody reads from it: it has what was overwritten since."""
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -276,6 +276,7 @@ class Writer:
                 if is_file_trouble(error):
                     raise
                 db.execute("ROLLBACK TO batch")
+                db.cipher.renew()
                 results.append(self._file.explain(error))
             db.execute("RELEASE batch")
         return results, sessions
@@ -303,6 +304,7 @@ class Writer:
                 db.execute("BEGIN IMMEDIATE")
                 self._count_change()
                 self._exclusive = True
+                db.cipher.renew()
                 result = work(db)
                 self._exclusive = False  # before the lock is released
                 db.execute("COMMIT")

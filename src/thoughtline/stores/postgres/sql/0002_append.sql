@@ -56,10 +56,11 @@ $$;
 -- Returns a verdict on each batch, and the last seq before it. Where all are 'n' (new), all are
 -- written; else none is, and the node tries again without those that are
 -- 'w' (written before), 't' (of another tenant), 'e' (not as expected) or 'g' (deleted meanwhile).
+-- Where the keys that they are sealed with are not the newest, all are 'k'.
 CREATE FUNCTION append_1(
     now_ float8,
     b_id bytea[], b_session bytea[], b_tenant bytea[], b_expect int[], b_count int[], b_turns int[],
-    b_oldest float8[], b_newest float8[], b_kept bool[], b_epoch bigint[],
+    b_oldest float8[], b_newest float8[], b_kept bool[], b_epoch bigint[], b_key int[],
     r_batch int[], r_nth int[], r_offset int[], r_count int[], r_kinds bigint[], r_newest float8[],
     r_entry bytea[], r_turn bytea[], r_parent bytea[], r_said bytea[], r_thoughts bytea[],
     e_batch int[], e_id bytea[], e_turn bytea[], e_at float8[], e_provider bytea[],
@@ -72,6 +73,10 @@ CREATE FUNCTION append_1(
 DECLARE
     at_ float8;
 BEGIN
+    IF NOT keys_current_1(b_tenant, b_key) THEN
+        verdicts := repeat('k', cardinality(b_key));
+        RETURN;
+    END IF;
     PERFORM lock_sessions_1(b_session);
     at_ := now_1(now_);
 

@@ -1,5 +1,6 @@
 -- Index entries by key, with their thoughts and quarantines: one statement, one row.
--- The parameters are the tenant and the keys; `max` is how many entries a key may give.
+-- The parameters are the tenant and the keys; `max` is how many entries a key may give. The first
+-- column says whether the file is sealed, and how often keys were changed.
 WITH
 tenant (number) AS MATERIALIZED (
     SELECT number FROM tenants WHERE tenant = ?
@@ -24,6 +25,7 @@ found AS MATERIALIZED (
     WHERE b.position IN (SELECT position FROM hits) AND b.memo <> x''
 )
 SELECT
+    (SELECT json_array(master, plain, changes) FROM sealing),
     (SELECT group_concat(hex(name) || ' ' || position, char(10)) FROM hits),
     (SELECT {memos} FROM found AS f),
     (

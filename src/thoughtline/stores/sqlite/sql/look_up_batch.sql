@@ -1,5 +1,5 @@
 -- What must be known before a group is written: its sessions, its tenants, which of its batches are
--- there already, the entries of its turns, and the last numbers.
+-- there already, the entries of its turns, the last numbers, and whether the file is sealed.
 SELECT
     (
         SELECT json_group_object(s.session, json_array(s.number, t.tenant, t.number, s.last))
@@ -18,4 +18,5 @@ SELECT
     ),
     (SELECT coalesce(max(number), 0) FROM tenants),
     (SELECT coalesce(max(number), 0) FROM sessions),
-    (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'batches')
+    (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'batches'),
+    (SELECT json_array(master, plain, changes) FROM sealing)

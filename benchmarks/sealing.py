@@ -1,0 +1,73 @@
+"""What sealing costs: the ciphers by themselves, and a gateway with keys beside one without.
+
+Both gateways run in one go and take turns; the ratios are medians of the rounds. The bar is five
+per cent of a request.
+
+    python -m benchmarks sealing
+"""
+
+import os
+from functools import partial
+
+from benchmarks.gateway import measure
+from benchmarks.measures import ALONE, LONG, REQUEST, UNHURRIED
+from benchmarks.stands import gateway
+from benchmarks.timing import best
+from thoughtline.stores.sealing.cipher import TenantCipher
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.ring import KeyRing, new_key
+from thoughtline.stores.sealing.tenant_keys import new_rows
+
+Figure = tuple[str, float, str]
+TIMES = 500
+"""Calls in one measurement of a cipher."""
+PLAIN, SEALED = "plain", "sealed"
+SHOWN = (REQUEST, UNHURRIED, ALONE, LONG)
+
+
+def _cipher() -> TenantCipher:
+    key = new_key()
+    return Keychain(KeyRing([key])).cipher("bench", new_rows("bench", key))
+
+
+def ciphers() -> list[Figure]:
+    """Seal, open and blind, in a warm process."""
+    cipher, figures = _cipher(), []
+    for size in (300, 2_000, 4_600, 100_000):
+        value = os.urandom(size)
+        sealed = cipher.seal(value, "session", "batch", "said")
+
+        def seal(value: bytes = value) -> None:
+            for _ in range(TIMES):
+                cipher.seal(value, "session", "batch", "said")
+
+        def unseal(sealed: bytes = sealed) -> None:
+            for _ in range(TIMES):
+                cipher.open(sealed, "session", "batch", "said")
+
+        figures.append((f"seal {size:,} bytes", best(seal) / TIMES * 1e6, "µs"))
+        figures.append((f"open {size:,} bytes", best(unseal) / TIMES * 1e6, "µs"))
+    for count in (6, 150):
+        keys = [os.urandom(16) for _ in range(count)]
+
+        def blind(keys: list[bytes] = keys) -> None:
+            for _ in range(TIMES):
+                cipher.blind(keys)
+
+        figures.append((f"blind {count} look-up keys", best(blind) / TIMES * 1e6, "µs"))
+    return figures
+
+
+def run() -> list[Figure]:
+    """Figures for `make bench`."""
+    servers = {PLAIN: gateway, SEALED: partial(gateway, sealed=True)}
+    measured = measure(servers, ["small", "unhurried", "long"], rounds=7)
+    rows = [
+        (f"{who}: {what}", figure, "ms" if what == LONG else "µs")
+        for who, made in measured.figures.items()
+        for what, figure in made.items()
+        if what in SHOWN
+    ]
+    ratios = measured.ratios(SEALED, PLAIN)
+    more = [(f"sealing: {what} (bar 5)", (ratios[what] - 1) * 100, "% more") for what in SHOWN]
+    return [*ciphers(), *rows, *more]

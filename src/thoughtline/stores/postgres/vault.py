@@ -1,0 +1,241 @@
+"""The keys of a database, for administration: the port of a vault."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from thoughtline.errors import KeyGone, SealError
+from thoughtline.stores.base import Progress
+from thoughtline.stores.postgres.connections import Connections
+from thoughtline.stores.postgres.rows import unpack_memo
+from thoughtline.stores.postgres.seals import (
+    Seals,
+    TenantSeal,
+    Values,
+    entry_names,
+    open_row,
+    row_name,
+)
+from thoughtline.stores.sealing.envelope import is_sealed, key_version
+from thoughtline.stores.sealing.tenant_keys import KeyRow
+from thoughtline.stores.sealing.vault import SealState, ValueCounts
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
+
+PAGE = 100
+"""Rows that are looked at, and sealed, in one go."""
+
+_STATE = "SELECT master, plain FROM sealing"
+_ROWS = "SELECT tenant, version, master, wrapped FROM tenant_keys ORDER BY tenant, version"
+_COUNTS = """
+SELECT tenant, substr(said, 1, 3) AS head, count(*) AS count FROM batches GROUP BY 1, 2
+UNION ALL
+SELECT tenant, substr(memo, 1, 3), 0 FROM entries GROUP BY 1, 2
+"""
+_PRIMARY = """
+UPDATE sealing SET master = $1,
+    plain = CASE master WHEN '' THEN EXISTS (SELECT FROM sessions) ELSE plain END
+"""
+_ADD = "SELECT add_keys_1($1, $2, $3, $4)"
+_REPLACE = "SELECT replace_keys_1($1, $2, $3, $4, $5)"
+_TOTAL = "SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM entries)"
+_BATCHES = """
+SELECT tenant, session, id, nth, entry, said, thoughts FROM batches
+WHERE (session, id, nth) > ($1::bytea, $2::bytea, $3::smallint)
+  AND ($4::bytea IS NULL OR tenant = $4)
+ORDER BY session, id, nth LIMIT $5
+"""
+_ENTRIES = """
+SELECT tenant, id, filed, rev, memo FROM entries
+WHERE id > $1::bytea AND ($2::bytea IS NULL OR tenant = $2) ORDER BY id LIMIT $3
+"""
+_RESEAL_BATCH = """
+UPDATE batches SET said = $1, thoughts = $2
+WHERE session = $3 AND id = $4 AND nth = $5 AND said = $6 AND thoughts IS NOT DISTINCT FROM $7
+"""
+_RESEAL_ENTRY = "SELECT reseal_entry_1($1, $2, $3, $4, $5, $6)"
+_FINISH = "SELECT finish_sealing_1($1)"
+_SAMPLE = """
+SELECT b.tenant, b.session, b.id, b.nth, b.entry, b.said, b.thoughts
+FROM (SELECT DISTINCT tenant FROM sessions) AS t, LATERAL (
+    SELECT * FROM batches AS b WHERE b.tenant = t.tenant LIMIT $1
+) AS b
+"""
+
+
+class PostgresVault:
+    """The keys of a database."""
+
+    def __init__(self, connections: Connections, seals: Seals, keychain: "Keychain | None") -> None:
+        self._connections = connections
+        self._seals = seals
+        self._keychain = keychain
+
+    async def seal_state(self) -> SealState:
+        (row,) = await self._connections.read(_STATE)
+        return SealState(primary=row["master"], plain=row["plain"])
+
+    async def key_rows(self) -> list[KeyRow]:
+        return [
+            KeyRow(row["tenant"].decode(), row["version"], row["master"], row["wrapped"])
+            for row in await self._connections.read(_ROWS)
+        ]
+
+    async def value_counts(self) -> ValueCounts:
+        plain = 0
+        sealed: dict[tuple[str, int], int] = {}
+        for row in await self._connections.read(_COUNTS):
+            if is_sealed(row["head"]):
+                place = (row["tenant"].decode(), key_version(row["head"]))
+                sealed[place] = sealed.get(place, 0) + row["count"]
+            else:
+                plain += row["count"]
+        return ValueCounts(plain=plain, sealed=sealed)
+
+    async def set_primary(self, id: str) -> None:
+        await self._connections.write(_PRIMARY, id)
+
+    async def add_keys(self, rows: Sequence[KeyRow]) -> int:
+        if not rows:
+            return 0
+        ((added,),) = await self._connections.write(
+            _ADD,
+            [row.tenant.encode() for row in rows],
+            [row.version for row in rows],
+            [row.master for row in rows],
+            [row.wrapped for row in rows],
+        )
+        return int(added)
+
+    async def replace_keys(self, rows: Sequence[tuple[KeyRow, KeyRow]]) -> int:
+        return await self._replace([(old, new.master, new.wrapped) for old, new in rows])
+
+    async def drop_keys(self, rows: Sequence[KeyRow]) -> int:
+        return await self._replace([(row, row.master, None) for row in rows])
+
+    async def _replace(self, rows: Sequence[tuple[KeyRow, str, bytes | None]]) -> int:
+        if not rows:
+            return 0
+        ((changed,),) = await self._connections.write(
+            _REPLACE,
+            [old.tenant.encode() for old, _, _ in rows],
+            [old.version for old, _, _ in rows],
+            [old.wrapped for old, _, _ in rows],
+            [master for _, master, _ in rows],
+            [wrapped for _, _, wrapped in rows],
+        )
+        return int(changed)
+
+    async def sample(self, limit: int) -> list[str]:
+        problems: list[str] = []
+        rows = await self._connections.read(_SAMPLE, limit)
+        seals = await self._seals.of(row["tenant"] for row in rows)
+        for row in rows:
+            try:
+                open_row(row, seals[row["tenant"]])
+            except SealError as error:
+                problems.append(str(error))
+        return problems
+
+    # -- sealing again -------------------------------------------------------------------------
+
+    async def reseal(
+        self,
+        *,
+        tenant: str | None = None,
+        plain: bool = False,
+        rate: float = 0.0,
+        progress: Progress | None = None,
+    ) -> int:
+        if self._keychain is None or self._keychain.seals is plain:
+            raise SealError("the store was opened to write otherwise than this asks for")
+        ((total,),) = await self._connections.read(_TOTAL)
+        done = count = 0
+        of = None if tenant is None else tenant.encode()
+        for page, change in (
+            (self._batches, self._reseal_row),
+            (self._entries, self._reseal_entry),
+        ):
+            here: tuple[Any, ...] = ()
+            while True:
+                rows, here = await page(here, of)
+                seals = await self._seals_of(rows)
+                changed = [await change(row, seals[row["tenant"]]) for row in rows]
+                count += sum(changed) if change == self._reseal_row else 0
+                done += len(rows)
+                if progress is not None:
+                    progress(min(done, total), total)
+                await asyncio.sleep(sum(changed) / rate if rate else 0)
+                if len(rows) < PAGE:
+                    break
+        if tenant is None:
+            await self._connections.write(_FINISH, plain)
+            if progress is not None:
+                progress(total, total)
+        return count
+
+    async def _seals_of(self, rows: Sequence[Values]) -> dict[bytes, TenantSeal]:
+        tenants = {row["tenant"] for row in rows}
+        assert self._keychain is not None  # noqa: S101 (`reseal` has looked)
+        if self._keychain.seals:
+            for tenant in tenants:
+                await self._seals.sealing(tenant)  # makes its keys, if it has none
+        return await self._seals.of(tenants)
+
+    async def _batches(
+        self, here: tuple[Any, ...], tenant: bytes | None
+    ) -> tuple[Sequence[Values], tuple[Any, ...]]:
+        rows = await self._connections.read(_BATCHES, *(here or (b"", b"", -1)), tenant, PAGE)
+        last = rows[-1] if rows else None
+        return rows, (last["session"], last["id"], last["nth"]) if last else here
+
+    async def _entries(
+        self, here: tuple[Any, ...], tenant: bytes | None
+    ) -> tuple[Sequence[Values], tuple[Any, ...]]:
+        rows = await self._connections.read(_ENTRIES, *(here or (b"",)), tenant, PAGE)
+        return rows, (rows[-1]["id"],) if rows else here
+
+    async def _reseal_row(self, row: Values, seal: TenantSeal) -> bool:
+        values = [value for value in (row["said"], row["thoughts"]) if value is not None]
+        if not any(_is_stale(value, seal) for value in values):
+            return False
+        try:
+            opened = open_row(row, seal)
+        except KeyGone:  # of a tenant that is being deleted
+            return False
+        said = seal.seal(opened["said"], row["session"], row_name(row["id"], row["nth"]), "said")
+        thoughts = opened["thoughts"]
+        if thoughts is not None:
+            thoughts = seal.seal(thoughts, b"", row["entry"], "thoughts")
+        await self._connections.write(
+            _RESEAL_BATCH,
+            *(said, thoughts, row["session"], row["id"], row["nth"], row["said"], row["thoughts"]),
+        )
+        return True
+
+    async def _reseal_entry(self, row: Values, seal: TenantSeal) -> bool:
+        if not _is_stale(row["memo"], seal):
+            return False
+        try:
+            memo = seal.open(row["memo"], b"", row["id"], "memo")
+        except KeyGone:
+            return False
+        entry, before = unpack_memo(memo), is_sealed(row["memo"])
+        names = [entry_names(seal, entry, sealed=sealed) for sealed in (before, seal.seals)]
+        await self._connections.write(
+            _RESEAL_ENTRY,
+            row["id"],
+            row["rev"],
+            seal.seal(memo, b"", row["id"], "memo"),
+            row["filed"],
+            *(([], []) if before == seal.seals else names),
+        )
+        return True
+
+
+def _is_stale(value: bytes, seal: TenantSeal) -> bool:
+    """Whether a value is not sealed with the newest key of its tenant, or not plain."""
+    if not seal.seals:
+        return is_sealed(value)
+    return not is_sealed(value) or key_version(value) != seal.version

@@ -1,0 +1,169 @@
+"""Changing the keys of a store while it is in use: rotate, re-encrypt, retire, check.
+
+With many processes the order is: add the new key to every ring, rotate, re-encrypt, retire the old
+one, take it out of every ring. Each step may be interrupted and run again.
+"""
+
+from collections import Counter
+
+from msgspec import Struct
+
+from thoughtline.errors import SealError
+from thoughtline.stores.base import Progress
+from thoughtline.stores.sealing.ring import KeyRing
+from thoughtline.stores.sealing.tenant_keys import (
+    LOOKUP_VERSION,
+    MAX_VERSION,
+    KeyRow,
+    new_row,
+    rewrap,
+    unwrap,
+)
+from thoughtline.stores.sealing.vault import KeyVault
+
+CHUNK = 200
+"""Keys of tenants that are wrapped again in one transaction."""
+SAMPLE = 3
+"""Values of each tenant that a check opens."""
+
+
+class KeyUse(Struct, frozen=True, kw_only=True):
+    """A master key, and what is wrapped with it."""
+
+    id: str
+    in_ring: bool
+    fingerprint: str = ""
+    primary: bool = False
+    tenants: int = 0  # whose keys it wraps
+    rows: int = 0  # that are sealed with those
+
+
+class KeyReport(Struct, frozen=True, kw_only=True):
+    """The master keys of a store and its ring."""
+
+    keys: list[KeyUse]
+    plain: int = 0  # rows that are not sealed
+
+
+async def list_keys(vault: KeyVault, ring: KeyRing | None) -> KeyReport:
+    """Return the keys of the ring and of the store, and what each seals."""
+    state, rows, counts = (
+        await vault.seal_state(),
+        await vault.key_rows(),
+        await vault.value_counts(),
+    )
+    tenants: dict[str, set[str]] = {}
+    sealed: Counter[str] = Counter()
+    for row in rows:
+        tenants.setdefault(row.master, set()).add(row.tenant)
+        sealed[row.master] += counts.sealed.get((row.tenant, row.version), 0)
+    ids = dict.fromkeys([*(ring.ids if ring else ()), *sorted(tenants)])
+    if state.primary:
+        ids.setdefault(state.primary)
+    keys = [
+        KeyUse(
+            id=id,
+            in_ring=ring is not None and id in ring,
+            fingerprint=ring.get(id).fingerprint if ring is not None and id in ring else "",
+            primary=id == state.primary,
+            tenants=len(tenants.get(id, ())),
+            rows=sealed[id],
+        )
+        for id in ids
+    ]
+    return KeyReport(keys=keys, plain=counts.plain)
+
+
+async def rotate(vault: KeyVault, ring: KeyRing, id: str, progress: Progress | None = None) -> int:
+    """Let a key wrap what is new, and wrap the keys of all tenants with it; returns how many."""
+    master = ring.get(id)
+    await vault.set_primary(id)
+    total, done = 0, 0
+    while stale := [row for row in await vault.key_rows() if row.master != id]:
+        total = max(total, done + len(stale))
+        for start in range(0, len(stale), CHUNK):
+            chunk = stale[start : start + CHUNK]
+            done += await vault.replace_keys([(row, rewrap(row, ring, master)) for row in chunk])
+            if progress:
+                progress(done, total)
+    return done
+
+
+async def re_encrypt(
+    vault: KeyVault,
+    ring: KeyRing,
+    *,
+    tenant: str | None = None,
+    rate: float = 0.0,
+    progress: Progress | None = None,
+) -> int:
+    """Seal everything with a new key of each tenant, then delete the old ones; returns the rows.
+
+    What is plain is sealed on the way. A tenant that has two keys already was interrupted.
+    """
+    state = await vault.seal_state()
+    if not state.primary:
+        await vault.set_primary(ring.newest.id)
+    master = ring.get(state.primary or ring.newest.id)
+    newest = _newest(await vault.key_rows(), tenant)
+    fresh: list[KeyRow] = []
+    for owner, versions in newest.items():
+        if len(versions) == 1:
+            if versions[0].version == MAX_VERSION:
+                raise SealError(
+                    f"tenant {owner!r} has had {MAX_VERSION} keys, and cannot have more"
+                )
+            fresh.append(new_row(owner, versions[0].version + 1, master))
+    await vault.add_keys(fresh)
+    resealed = await vault.reseal(tenant=tenant, rate=rate, progress=progress)
+    for versions in _newest(await vault.key_rows(), tenant).values():
+        await vault.drop_keys(versions[:-1])
+    return resealed
+
+
+def _newest(rows: list[KeyRow], tenant: str | None) -> dict[str, list[KeyRow]]:
+    """Return the keys of values by tenant, the newest last."""
+    found: dict[str, list[KeyRow]] = {}
+    for row in sorted(rows, key=lambda row: row.version):
+        if row.version != LOOKUP_VERSION and tenant in {None, row.tenant}:
+            found.setdefault(row.tenant, []).append(row)
+    return found
+
+
+async def refuse_use(vault: KeyVault, id: str) -> None:
+    """Raise `SealError` while something in the store needs a master key."""
+    if (await vault.seal_state()).primary == id:
+        raise SealError(
+            f"the key {id} wraps what is new; run `thoughtline keys rotate` with another one first"
+        )
+    if count := len({row.tenant for row in await vault.key_rows() if row.master == id}):
+        raise SealError(
+            f"the keys of {count} tenant(s) are wrapped with {id}; run `thoughtline keys rotate`"
+        )
+
+
+async def lost_keys(vault: KeyVault, ring: KeyRing) -> list[str]:
+    """Return what a store needs of the ring that is not there, or is another key."""
+    state, rows = await vault.seal_state(), await vault.key_rows()
+    needed = Counter(row.master for row in rows)
+    if state.primary:
+        needed.setdefault(state.primary, 0)
+    problems = [
+        f"the key {id} is not in the ring (it has {', '.join(ring.ids)}), and the keys of tenants "
+        f"in the store are wrapped with it ({count})"
+        for id, count in needed.items()
+        if id not in ring
+    ]
+    wrong: dict[str, str] = {}
+    for row in rows:
+        if row.master in ring and row.master not in wrong:
+            try:
+                unwrap(row, ring)
+            except SealError as error:
+                wrong[row.master] = str(error)
+    return [*problems, *wrong.values()]
+
+
+async def check_keys(vault: KeyVault, ring: KeyRing) -> list[str]:
+    """Unwrap every key and open a few values of each tenant; returns what is wrong."""
+    return await lost_keys(vault, ring) or list(dict.fromkeys(await vault.sample(SAMPLE)))

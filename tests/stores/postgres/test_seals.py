@@ -1,0 +1,132 @@
+"""A sealed database passes the contract, says nothing by itself, and keeps its tenants apart."""
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from stores.contract import A, B, KeepingContract
+from stores.samples import notes, refusal
+from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
+from thoughtline.errors import SealError
+from thoughtline.stores.base import EntryFilter, SessionQuery
+from thoughtline.stores.postgres import PostgresStore
+from thoughtline.stores.sealing.ring import MasterKey
+
+
+class TestSealedPostgres(KeepingContract):
+    @pytest.fixture(autouse=True)
+    def place(self, database):
+        self.url = database
+
+    def open(self, place, clock):
+        return PostgresStore(self.url, clock=clock, keychain=keychain())
+
+
+async def content(db):
+    """Everything that the database holds."""
+    tables = await db.fetch(
+        "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
+        " AND relkind = 'r'"
+    )
+    rows = [await db.fetch(f"SELECT * FROM {table[0]}") for table in tables]
+    return b"|".join(
+        value if isinstance(value, bytes) else str(value).encode()
+        for table in rows
+        for row in table
+        for value in row.values()
+    )
+
+
+async def test_no_word_and_no_key_is_in_the_database(nodes, db):
+    plain = nodes(None)
+    await plain.append(canaries())
+    assert CANARY.encode() in await content(db) and A in await content(db)
+    await plain.purge(tenant="T")
+    await plain.prune_index()
+    await plain.close()
+    store = nodes(keychain())
+    await store.append(canaries())
+    await store.append(refusal("s", "t1", 0))
+    assert (await store.find("T", [A]))[A][0].thoughts
+    assert (await store.entries(EntryFilter(call=f"{CANARY}-call")))[0].turn == "t1"
+    everything = await content(db)
+    assert CANARY.encode() not in everything and A not in everything and b"1" * 32 not in everything
+    assert b"t1" in everything  # ids are visible, so the canaries would be found
+
+
+async def test_without_its_keys_a_database_is_refused_and_the_key_is_named(nodes):
+    store = nodes(keychain())
+    await store.append(canaries())
+    for chain in (None, keychain(TWO), keychain(MasterKey("key-one", b"x" * 32))):
+        other = nodes(chain)
+        for work in (other.find("T", [A]), other.read("s"), other.append(canaries(name="t2"))):
+            with pytest.raises(SealError, match="key-one"):
+                await work
+
+
+async def test_a_node_without_keys_notices_that_the_database_is_sealed_meanwhile(nodes):
+    plain, sealing = nodes(None), nodes(keychain())
+    await plain.append(canaries())
+    assert await plain.find("T", [A])
+    await sealing.append(canaries(name="t2", key=B))
+    for work in (plain.find("T", [B]), plain.append(canaries("z", "t3", tenant="new"))):
+        with pytest.raises(SealError, match="key-one"):
+            await work
+    found = await sealing.find("T", [A, B])
+    assert [found[key][0].turn for key in (A, B)] == ["t1", "t2"]
+
+
+@pytest.mark.parametrize("where", ["tenant", "session", "batch"])
+async def test_a_row_that_was_moved_does_not_open(nodes, db, where):
+    store = nodes(keychain())
+    await store.append(replace(canaries(), id="t1"))
+    session, tenant = {"tenant": ("z", "U"), "session": ("z", "T"), "batch": ("s", "T")}[where]
+    batch = canaries(session, "t2", key=B, tenant=tenant)
+    await store.append(replace(batch, id="t2"))
+    await db.execute(
+        "UPDATE batches SET said = (SELECT said FROM batches WHERE id = 't1'),"
+        " thoughts = (SELECT thoughts FROM batches WHERE id = 't1') WHERE id = 't2'"
+    )
+    other = nodes(keychain())
+    for work in (other.read(session), other.find(tenant, [B])):
+        if where == "tenant":  # sealed with a key that this tenant never had: as if it was deleted
+            assert not [event for event in await work if where != "tenant"]
+            continue
+        with pytest.raises(SealError, match="put there from elsewhere: it does not open"):
+            await work
+
+
+async def test_a_tenant_that_is_deleted_is_unreadable_at_once(nodes, db, monkeypatch):
+    store, other = nodes(keychain()), nodes(keychain())
+    for n in range(3):
+        await store.append(canaries(f"s{n}", f"t{n}"))
+    await store.append(canaries("z", "other", tenant="U"))
+    assert await other.read("s1") and await other.find("T", [A])
+    await store._seals.delete(b"T")
+    assert await other.read("s1") == [] and await other.find("T", [A]) == {}
+    assert {event.session for event in (await other.history(None)).events} == {"z"}
+    assert [s.session for s in (await other.search(SessionQuery(text=CANARY))).sessions] == ["z"]
+    assert len(await other.entries()) == 1
+    await other.append(canaries("new", "t9", key=B))  # the tenant comes back
+    assert (await store.find("T", [B]))[B][0].thoughts
+    assert await store.purge(tenant="T") == 4
+    await store.prune_index()
+    assert await db.fetchval("SELECT count(*) FROM names") == 2
+
+
+async def test_what_is_plain_is_refused_where_all_must_be_sealed(nodes):
+    plain = nodes(None)
+    await plain.append(canaries())
+    strict = nodes(keychain(requires=True))
+    with pytest.raises(SealError, match=r"is plain, and `store\.require_sealed` is set"):
+        await strict.read("s")
+
+
+async def test_batches_are_sealed_again_where_a_key_was_replaced_meanwhile(nodes):
+    one, two = nodes(keychain(ONE, TWO)), nodes(keychain(ONE, TWO))
+    await asyncio.gather(*(one.append(notes(f"s{n}")) for n in range(5)))
+    await two.append(canaries())
+    await two._seals.delete(b"T")  # what `one` holds is void
+    await asyncio.gather(*(one.append(canaries(f"z{n}", f"t{n}", key=B)) for n in range(5)))
+    assert len((await two.find("T", [B]))[B]) == 5

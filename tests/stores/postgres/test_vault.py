@@ -1,0 +1,94 @@
+"""The vault of a database: rows are sealed and opened, and keys change, while nodes use it."""
+
+import asyncio
+
+import pytest
+
+from stores.contract import A, B
+from stores.samples import turn
+from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
+from thoughtline.errors import SealError
+from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
+from thoughtline.stores.sealing.administration import check_keys, list_keys, re_encrypt, rotate
+from thoughtline.stores.sealing.ring import KeyRing
+
+
+async def test_a_database_is_sealed_and_opened_while_it_is_used(nodes):
+    plain = nodes(None)
+    for n in range(40):
+        await plain.append(canaries(f"s{n}", f"t{n}"))
+    await plain.forget(EntryFilter(turn="t3"))
+    expected = [await plain.read(f"s{n}") for n in range(40)]
+    stats = await plain.stats()
+    await plain.close()
+    store = nodes(keychain())
+    await store.vault.set_primary("key-one")
+    assert len((await store.find("T", [A]))[A]) == 32
+    assert await store.vault.reseal() == 40
+    assert (await store.vault.value_counts()).plain == 0
+    assert not (await store.vault.seal_state()).plain
+    assert [await store.read(f"s{n}") for n in range(40)] == expected
+    assert await store.stats() == stats
+    assert len(await store.entries(EntryFilter(call=f"{CANARY}-call"), limit=100)) == 39
+    assert len((await store.find("T", [A]))[A]) == 32
+    assert await store.prune_index() == 0
+    back = nodes(keychain(seals=False))
+    await back.append(canaries("s40", "t40"))
+    assert (await back.vault.seal_state()).plain
+    assert await back.vault.reseal(plain=True) == 40
+    assert (await back.vault.seal_state()).primary == ""
+    plain = nodes(None)
+    assert [await plain.read(f"s{n}") for n in range(40)] == expected
+    assert await plain.prune_index() == 0
+    assert len((await plain.find("T", [A]))[A]) == 32
+
+
+async def test_with_sealing_switched_off_what_is_sealed_stays_so(nodes):
+    store = nodes(keychain())
+    await store.append(canaries())
+    opener = nodes(keychain(seals=False))
+    await opener.append(canaries("z", "t2", key=B))
+    assert await opener.forget(ALL_ENTRIES) == 2
+    assert (await opener.vault.value_counts()).plain == 1
+    assert await opener.erase(ALL_ENTRIES) == 2
+    assert (await opener.find("T", [A]))[A][0].thoughts[0].forgotten
+
+
+async def test_a_store_is_sealed_or_opened_as_it_was_opened_for(nodes):
+    for chain, plain in ((keychain(), True), (keychain(seals=False), False), (None, False)):
+        with pytest.raises(SealError, match="otherwise than this asks for"):
+            await nodes(chain).vault.reseal(plain=plain)
+
+
+async def test_keys_change_while_nodes_read_and_write(nodes):
+    ring = KeyRing([ONE, TWO])
+    first, second = nodes(keychain(ONE, TWO)), nodes(keychain(ONE, TWO))
+    for n in range(6):
+        await first.append(canaries(f"s{n}", f"t{n}", tenant=f"T{n % 2}"))
+    stop, count = asyncio.Event(), 0
+
+    async def talk(node):
+        nonlocal count
+        while not stop.is_set():
+            count += 1
+            name, key = f"more{count}", f"more{count}".encode().ljust(16)
+            await node.append(turn(f"s-{name}", name, '"y"', keys=(key,)))
+            for other in (first, second):  # a turn that was acknowledged is found by everybody
+                assert (await other.find("T", [key]))[key][0].thoughts, name
+                assert [event.id for event in await other.read(f"s-{name}")][:1] == [name]
+
+    talking = [asyncio.ensure_future(talk(node)) for node in (first, second)]
+    admin = nodes(keychain(ONE, TWO))
+    for id in ("key-one", "key-two"):
+        await rotate(admin.vault, ring, id)
+        await re_encrypt(admin.vault, ring)
+    stop.set()
+    await asyncio.gather(*talking)
+    await re_encrypt(admin.vault, ring)
+    assert count > 0 and await check_keys(admin.vault, ring) == []
+    report = await list_keys(admin.vault, ring)
+    assert [(key.id, key.primary, key.tenants) for key in report.keys] == [
+        ("key-one", False, 0),
+        ("key-two", True, 3),
+    ]
+    assert report.plain == 0 and report.keys[1].rows == 6 + count

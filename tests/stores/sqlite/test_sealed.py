@@ -1,0 +1,156 @@
+"""A sealed file passes the contract, says nothing to whoever has it alone, and keeps its tenants apart."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+import pytest
+from msgspec.structs import replace
+
+from stores.contract import A, B, KeepingContract
+from stores.samples import notes, refusal
+from stores.sealed_samples import CANARY, canaries, keychain, opened, raw
+from thoughtline.errors import SealError
+from thoughtline.stores.base import EntryFilter, SessionQuery
+from thoughtline.stores.sqlite import SqliteStore
+
+
+class TestSealedStore(KeepingContract):
+    def open(self, place, clock):
+        return SqliteStore(place, clock=clock, poll=0.02, keychain=keychain())
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store.db"
+
+
+async def test_no_word_and_no_key_is_in_the_files(path):
+    store = opened(path, keychain())
+    await store.append(canaries())
+    await store.append(refusal("s", "t1", 0))
+    await store.summarise()
+    while_open = raw(path)
+    assert (await store.find("T", [A]))[A][0].thoughts
+    assert (await store.entries(EntryFilter(call=f"{CANARY}-call")))[0].turn == "t1"
+    await store.close()
+    for content in (while_open, raw(path)):
+        assert CANARY.encode() not in content
+        assert A not in content
+        assert b"1" * 32 not in content
+        assert b"t1" in content  # ids are visible, so the canaries would be found
+    plain = opened(path.with_name("plain.db"))
+    await plain.append(canaries())
+    await plain.summarise()
+    assert CANARY.encode() in raw(path.with_name("plain.db")) and A in raw(
+        path.with_name("plain.db")
+    )
+    await plain.close()
+
+
+@pytest.mark.parametrize("column", ["memo", "thoughts", "said"])
+@pytest.mark.parametrize("where", ["tenant", "session", "batch"])
+async def test_a_value_that_was_moved_does_not_open(path, column, where):
+    store = opened(path, keychain())
+    await store.append(replace(canaries(), id="t1"))
+    other = {"tenant": ("z", "U"), "session": ("z", "T"), "batch": ("s", "T")}[where]
+    batch = canaries(other[0], "t1" if where != "batch" else "t2", key=B, tenant=other[1])
+    await store.append(replace(batch, id=batch.drafts[0].id))
+    await store.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            f"UPDATE batches SET {column} = (SELECT {column} FROM batches ORDER BY position LIMIT 1)"
+            " WHERE position = (SELECT max(position) FROM batches)"
+        )
+        db.commit()
+    store = opened(path, keychain())
+    asked = store.find(other[1], [B]) if column != "said" else store.read(other[0])
+    if where == "tenant":  # sealed with a key that this tenant never had: as if it was deleted
+        assert not await asked
+    else:
+        with pytest.raises(SealError, match="put there from elsewhere: it does not open"):
+            await asked
+    await store.close()
+
+
+async def test_equal_talk_of_two_tenants_has_different_names(path):
+    store = opened(path, keychain())
+    await store.append(canaries("s", tenant="T"))
+    await store.append(canaries("z", tenant="U"))
+    await store.close()
+    with closing(sqlite3.connect(path)) as db:
+        names = [name for (name,) in db.execute("SELECT name FROM lookup_keys")]
+        calls = [name for (name,) in db.execute("SELECT call FROM listed_calls")]
+    assert len(set(names)) == 2 and A not in names
+    assert all(len(call) == 16 for call in calls)
+
+
+async def test_a_tenant_that_is_deleted_is_unreadable_at_once(path, monkeypatch):
+    store, other = opened(path, keychain()), opened(path, keychain())
+    for n in range(3):
+        await store.append(canaries(f"s{n}", f"t{n}"))
+    await store.append(canaries("z", "other", tenant="U"))
+    assert await other.read("s1")
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    purge = store._upkeep.purge
+
+    async def slow(*arguments):
+        begun.set()
+        await go_on.wait()
+        return await purge(*arguments)
+
+    monkeypatch.setattr(store._upkeep, "purge", slow)
+    deleting = asyncio.ensure_future(store.purge(tenant="T"))
+    await begun.wait()
+    assert await other.read("s1") == [] and await other.find("T", [A]) == {}
+    assert {event.session for event in (await other.history(None)).events} == {"z"}
+    assert (await other.search(SessionQuery(text=CANARY))).sessions[0].session == "z"
+    assert len(await other.entries()) == 1
+    await other.append(canaries("new", "t9", key=B))  # the tenant comes back
+    assert (await other.find("T", [B]))[B][0].thoughts
+    go_on.set()
+    assert await deleting == 4
+    assert await other.read("s1") == await other.read("new") == []
+    assert await store.prune_index() == 0
+    await store.append(canaries("again", "t8"))
+    assert [entry.turn for entry in (await other.find("T", [A]))[A]] == ["t8"]
+    assert {event.session for event in (await other.history(None)).events} == {"z", "again"}
+    await store.close()
+    await other.close()
+
+
+async def test_what_an_interrupted_deletion_leaves_goes_with_the_next(path):
+    store = opened(path, keychain())
+    await store.append(canaries("long", "t1"))
+    for _ in range(3):
+        await store.append(notes("long", 200))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DELETE FROM tenant_keys")
+        db.commit()
+    assert await store.read("long") == []
+    assert await store.purge(tenant="T") == 1
+    await store.close()
+    with closing(sqlite3.connect(path)) as db:
+        for table in ("batches", "lookup_keys", "tenants", "listed_entries"):
+            assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+async def test_a_long_session_is_deleted_in_parts(path):
+    store = opened(path, keychain())
+    await store.append(canaries("long", "t1"))
+    for _ in range(3):
+        await store.append(notes("long", 200))
+    assert await store.purge(session="long") == 1
+    assert await store.prune_index() == 0
+    assert await store.stats() == await opened(path.with_name("empty.db")).stats()
+    await store.close()
+
+
+async def test_what_is_plain_is_refused_where_all_must_be_sealed(path):
+    store = opened(path)
+    await store.append(canaries())
+    await store.close()
+    strict = opened(path, keychain(requires=True))
+    with pytest.raises(SealError, match=r"is plain, and `store\.require_sealed` is set"):
+        await strict.read("s")
+    await strict.close()

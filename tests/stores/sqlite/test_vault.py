@@ -1,0 +1,44 @@
+"""The vault of a file: it tells what is sealed, and refuses what its store was not opened for."""
+
+import pytest
+
+from stores.contract import A, B
+from stores.sealed_samples import canaries, keychain, opened
+from thoughtline.errors import SealError
+from thoughtline.stores.base import ALL_ENTRIES
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store.db"
+
+
+async def test_with_sealing_switched_off_what_is_sealed_stays_so(path):
+    store = opened(path, keychain())
+    await store.append(canaries())
+    await store.close()
+    opener = opened(path, keychain(seals=False))
+    await opener.append(canaries("z", "t2", key=B))
+    assert await opener.forget(ALL_ENTRIES) == 2
+    assert (await opener.vault.value_counts()).plain == 1
+    assert await opener.erase(ALL_ENTRIES) == 2
+    assert (await opener.find("T", [A]))[A][0].thoughts[0].forgotten
+    await opener.close()
+
+
+async def test_a_store_is_sealed_or_opened_as_it_was_opened_for(path):
+    for chain, plain in ((keychain(), True), (keychain(seals=False), False), (None, False)):
+        store = opened(path, chain)
+        with pytest.raises(SealError, match="otherwise than this asks for"):
+            await store.vault.reseal(plain=plain)
+        await store.close()
+
+
+async def test_a_file_without_keys_says_so(path):
+    store = opened(path)
+    await store.append(canaries())
+    assert (await store.vault.seal_state()).primary == ""
+    assert await store.vault.key_rows() == []
+    assert (await store.vault.value_counts()).plain == 1
+    assert await store.vault.sample(3) == []
+    await store.close()
