@@ -157,7 +157,8 @@ def write(
     """Put the table and both pictures into the documentation."""
     PICTURE.write_text(bars_svg(figures, bars, units))
     LINES.write_text(lines_svg(curves))
-    made = f"<!-- figures -->\n\n{table}\n\n<!-- end -->"
+    picture = "![What a request costs over the length of its conversation](../img/growing-conversation.svg)"
+    made = f"<!-- figures -->\n\n{table}\n\n{picture}\n\n<!-- end -->"
     text = re.sub(
         r"<!-- figures -->.*<!-- end -->", lambda _: made, PAGE.read_text(), flags=re.DOTALL
     )
