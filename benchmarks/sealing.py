@@ -6,21 +6,29 @@ per cent of a request.
     python -m benchmarks sealing
 """
 
+import asyncio
 import os
+import tempfile
+import time
 from functools import partial
+from pathlib import Path
 
 from benchmarks.gateway import measure
 from benchmarks.measures import ALONE, LONG, REQUEST, UNHURRIED
 from benchmarks.stands import gateway
+from benchmarks.stores import _turn as a_turn
 from benchmarks.timing import best
 from thoughtline.stores.sealing.cipher import TenantCipher
 from thoughtline.stores.sealing.keychain import Keychain
 from thoughtline.stores.sealing.ring import KeyRing, new_key
 from thoughtline.stores.sealing.tenant_keys import new_rows
+from thoughtline.stores.sqlite import SqliteStore
 
 Figure = tuple[str, float, str]
 TIMES = 500
 """Calls in one measurement of a cipher."""
+ROUNDS, BATCHES = 40, 50
+"""Turns that a store takes, and how often."""
 PLAIN, SEALED = "plain", "sealed"
 SHOWN = (REQUEST, UNHURRIED, ALONE, LONG)
 
@@ -58,6 +66,35 @@ def ciphers() -> list[Figure]:
     return figures
 
 
+async def _stores(folder: Path) -> list[Figure]:
+    """An append and a look-up of six keys, in two SQLite files that take turns: the best of each."""
+    chain = Keychain(KeyRing([new_key()]))
+    stores = {
+        PLAIN: SqliteStore(folder / "plain.db"),
+        SEALED: SqliteStore(folder / "sealed.db", keychain=chain),
+    }
+    appends: dict[str, list[float]] = {name: [] for name in stores}
+    finds: dict[str, list[float]] = {name: [] for name in stores}
+    for number in range(ROUNDS):
+        for name, store in stores.items():
+            batches = [a_turn(f"{number}-{n}", "") for n in range(BATCHES)]
+            begun = time.process_time_ns()
+            for batch in batches:
+                await store.append(batch)
+            appends[name].append(time.process_time_ns() - begun)
+            begun = time.process_time_ns()
+            for batch in batches:
+                assert await store.find("bench", [*batch.index[0].keys, bytes(16)])
+            finds[name].append(time.process_time_ns() - begun)
+    for store in stores.values():
+        await store.close()
+    return [
+        (f"{name}: {what}", min(times[name]) / BATCHES / 1e3, "µs")
+        for what, times in (("append, one after the other", appends), ("find of 6", finds))
+        for name in stores
+    ]
+
+
 def run() -> list[Figure]:
     """Figures for `make bench`."""
     servers = {PLAIN: gateway, SEALED: partial(gateway, sealed=True)}
@@ -70,4 +107,6 @@ def run() -> list[Figure]:
     ]
     ratios = measured.ratios(SEALED, PLAIN)
     more = [(f"sealing: {what} (bar 5)", (ratios[what] - 1) * 100, "% more") for what in SHOWN]
-    return [*ciphers(), *rows, *more]
+    with tempfile.TemporaryDirectory() as folder:
+        own = asyncio.run(_stores(Path(folder)))
+    return [*ciphers(), *own, *rows, *more]
