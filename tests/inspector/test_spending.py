@@ -1,6 +1,7 @@
 """Tokens and costs of several models add up, and what is not priced is said."""
 
-from thoughtline.inspector.spending import Spending, spending
+from thoughtline.inspector.spending import Spending, spending, turn_cost
+from thoughtline.log.usage import Usage
 from thoughtline.providers.prices import Price, PriceTable
 
 PRICES = PriceTable({"dear": Price(input=10.0, output=20.0), "long": Price(input=1.0, output=1.0, up_to=5)})  # fmt: skip
@@ -23,3 +24,10 @@ def test_a_long_prompt_among_them_makes_the_sum_unknown():
 
 def test_turns_without_tokens_cost_nothing_and_miss_no_price():
     assert spending([(("p", "cheap"), {"turns": 3})], PRICES) == Spending(turns=3)
+
+
+def test_nobody_charges_what_is_simulated():
+    assert spending([counts("dear", simulated_turns=1)], PRICES).cost is None
+    used = Usage(input=1_000_000, output=0)
+    assert turn_cost("p", "dear", "sim:openai", used, PRICES) is None
+    assert turn_cost("p", "dear", "https://api.openai.com", used, PRICES) == 10.0

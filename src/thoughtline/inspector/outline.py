@@ -53,6 +53,7 @@ class TurnOutline(Struct):
     repeated: int = 0  # how many decisions of the turn before come first
     thinking_off: bool = False
     dialect: str = ""
+    endpoint: str = ""
     asked: str = ""  # the model as asked for
     client: str = ""  # the dialect of a client that speaks another one
     started: float = 0.0
@@ -123,7 +124,7 @@ class SessionOutline(TurnTree[TurnOutline]):
         turn.usage = usage_of(body.usage, version=event.version, dialect=turn.dialect)
         turn.model = body.model or turn.model
         spent = self.spent.setdefault((turn.provider, turn.model), Counter())
-        spent.update({"turns": 1, **ended_counts(body, turn.usage)})
+        spent.update({"turns": 1, **ended_counts(body, turn.usage, turn.endpoint)})
 
     def _start(self, event: Event) -> None:
         if event.id in self.turns:
@@ -144,6 +145,7 @@ class SessionOutline(TurnTree[TurnOutline]):
             repeated=body.repeated,
             thinking_off=body.thinking_off,
             dialect=target.dialect,
+            endpoint=target.endpoint,
             asked=target.asked or target.model,
             client=body.client.dialect if body.client else "",
             started=event.at,

@@ -28,6 +28,7 @@ from thoughtline.inspector.feed import LiveFeed
 from thoughtline.inspector.outline import SessionOutline, TurnOutline
 from thoughtline.inspector.sessions import RUNNING, SessionReader, SharedLookups, cooperative
 from thoughtline.inspector.shapes import DecisionCounts, UsageShape
+from thoughtline.inspector.spending import turn_cost
 from thoughtline.inspector.titles import title_of
 from thoughtline.log.decisions import count_words
 from thoughtline.log.events import RequestFailed
@@ -247,7 +248,7 @@ def _turn_row(
         thinking_off=turn.thinking_off,
         seconds=None if turn.ended is None else max(0.0, turn.ended - turn.started),
         usage=usage,
-        cost=prices.cost(turn.provider, turn.model, turn.usage),
+        cost=turn_cost(turn.provider, turn.model, turn.endpoint, turn.usage, prices),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from thoughtline.log.turn_counts import SIMULATED
 from thoughtline.log.usage import Usage
 from thoughtline.providers.prices import PriceTable
 
@@ -19,6 +20,15 @@ class Spending(Struct, frozen=True, kw_only=True, rename="camel"):
     cache_write: int = 0  # of the input: written to it
     cost: float | None = None  # of the turns whose price is known; null: of none
     unpriced: int = 0  # turns whose price is not known
+
+
+def turn_cost(
+    provider: str, model: str, endpoint: str, usage: Usage | None, prices: PriceTable
+) -> float | None:
+    """What one turn cost in US dollars; None where that is not known, or where nobody charges."""
+    if endpoint.startswith(SIMULATED):
+        return None
+    return prices.cost(provider, model, usage)
 
 
 _TOKENS = ("input", "output", "reasoning", "cached", "cache_write")
@@ -38,6 +48,8 @@ def spending(
         turns += counted.get("turns", 0)
         if not tokens["input"] and not tokens["output"]:
             continue  # it failed, or its provider does not count
+        if counted.get("simulated_turns"):
+            continue  # nobody charges it
         long = counted.get("long_turns", 0) > 0
         price = prices.cost(provider, model, Usage(**tokens), long=long)
         if price is None:

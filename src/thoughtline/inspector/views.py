@@ -32,7 +32,7 @@ from thoughtline.inspector.shapes import (
     TurnShape,
     UsageShape,
 )
-from thoughtline.inspector.spending import Spending, spending
+from thoughtline.inspector.spending import Spending, spending, turn_cost
 from thoughtline.inspector.timeline import first_token, timeline
 from thoughtline.inspector.titles import title_of
 from thoughtline.log.decisions import ReplayDecision, tally
@@ -123,7 +123,9 @@ def turn_shape(
     `counts` are those of its decisions, where they are known.
     """
     target = _target(turn)
-    cost = prices.cost(target.provider, target.model, turn.usage) if prices and target else None
+    cost = None
+    if prices and target:
+        cost = turn_cost(target.provider, target.model, target.endpoint, turn.usage, prices)
     return TurnShape(
         id=turn.id,
         parent=turn.parent or None,

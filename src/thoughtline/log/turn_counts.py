@@ -29,6 +29,8 @@ NEW = "new_"
 """Begins the names of counts of decisions that the request before did not make already."""
 LONG_PROMPT = 128_000
 """Tokens of a prompt from which a turn counts as `long_turns`: some providers charge more."""
+SIMULATED = "sim:"
+"""Begins the endpoints of simulated models."""
 FAILED = ("failed", "capped", "aborted")
 """Outcomes whose turns are counted, each as `OUTCOME_turns`."""
 _TOKENS = ("input", "output", "reasoning", "cached", "cache_write")
@@ -76,9 +78,11 @@ def started_counts(body: TurnStarted) -> dict[str, int]:
     return counts | {NEW + name: count for name, count in new.items()}
 
 
-def ended_counts(body: TurnEnded, usage: Usage | None) -> dict[str, int]:
-    """Return the tokens of a turn, and how it ended if it is not complete."""
+def ended_counts(body: TurnEnded, usage: Usage | None, endpoint: str = "") -> dict[str, int]:
+    """Return the tokens of a turn, how it ended if it is not complete, and if nobody charges it."""
     counts = {f"{body.outcome}_turns": 1} if body.outcome in FAILED else {}
+    if endpoint.startswith(SIMULATED):
+        counts["simulated_turns"] = 1
     if usage is None:
         return counts
     tokens = {f"{name}_tokens": getattr(usage, name) for name in _TOKENS}
@@ -103,7 +107,7 @@ class TurnCounter:
         elif isinstance(body, TurnEnded):
             target = self._target(event, body)
             usage = usage_of(body.usage, version=event.version, dialect=target.dialect)
-            if counts := ended_counts(body, usage):
+            if counts := ended_counts(body, usage, target.endpoint):
                 self._count(event.at, target, counts)
 
     def drop_expired(self, now: float) -> None:
