@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from stores.samples import notes
 from thoughtline.cli import main
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.sources import read_ring
+from thoughtline.stores.spill import SpillFile
 
 CANARY = "canary-5d1e"
 
@@ -130,3 +134,17 @@ def test_before_there_is_a_store(folder):
     assert "there is no store yet" in run("keys", "list").output
     configure('url = "memory://"\n'.replace("url", "#url"))
     assert "there is no store yet" in run("keys", "check").output
+
+
+def test_a_key_that_waiting_turns_need_is_not_retired(folder):
+    ran("keys", "generate", "--file", "ring.keys")
+    configure('keys = "file:ring.keys"\n')
+    talk()
+    old = read_ring("file:ring.keys", {})
+    waiting = SpillFile.create(folder / "talk.db", Keychain(old))
+    waiting.append(notes("s"))
+    waiting.close()
+    ran("keys", "generate", "--file", "ring.keys")
+    ran("keys", "rotate")
+    refused = run("keys", "retire", old.newest.id, "--yes")
+    assert refused.exit_code == 1 and "turns that wait in talk.db-spill-" in refused.output

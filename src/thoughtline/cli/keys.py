@@ -206,11 +206,11 @@ def retire(*, id: str, yes: bool, store_url: str | None, config: str | None, as_
 
 
 def _refuse_waiting(settings: Settings, id: str) -> None:
-    from thoughtline.engine.folders import store_file
+    from thoughtline.engine.folders import spill_file
     from thoughtline.errors import SealError
     from thoughtline.stores.spill import sealed_with
 
-    file = store_file(settings.store.url)
+    file = spill_file(settings.store.url, os.environ)
     if file is not None and id in sealed_with(file):
         raise SealError(
             f"turns that wait in {file.name}-spill-… are sealed with {id}; they are written by the "
