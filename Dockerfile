@@ -4,7 +4,7 @@ RUN python -m venv /opt/thoughtline
 WORKDIR /src
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src ./src
-RUN /opt/thoughtline/bin/pip install --no-cache-dir --disable-pip-version-check ".[zstd,otel]"
+RUN /opt/thoughtline/bin/pip install --no-cache-dir --disable-pip-version-check ".[zstd,otel,postgres]"
 
 FROM python:3.13-slim
 RUN useradd --create-home --uid 10001 thoughtline \

@@ -45,7 +45,7 @@ def test_the_compose_file_starts_gateways_that_share_one_store(tmp_path):
         assert (DEPLOY / gateway["build"] / "Dockerfile").exists()
         made = settings(
             tmp_path,
-            gateway["environment"] | {"STORE_SECRET": "00" * 32},
+            gateway["environment"] | {"STORE_SECRET": "00" * 32, "STORE_KEYS": "any"},
         )
         assert made.store.url.startswith("postgresql://")
         named = re.findall(r"env:(\w+)", str(gateway["environment"]))
@@ -99,7 +99,8 @@ def test_the_kubernetes_manifest_starts_gateways_that_share_one_store(tmp_path):
     assert {each["name"] for each in container["volumeMounts"]} == {
         each["name"] for each in pod["volumes"]
     }
-    assert str(Path(made.store.secret.removeprefix("file:")).parent) in mounted
+    for place in (made.store.secret, made.store.keys):
+        assert str(Path(place.removeprefix("file:")).parent) in mounted
 
 
 def test_the_manifests_comment_makes_every_key_of_its_secret():
