@@ -133,6 +133,37 @@ class LoadBalancer:
             assert time.monotonic() < until
             time.sleep(0.05)
 
+    @contextlib.contextmanager
+    def without(self, port):
+        """Send nothing to one node, as an operator does before it is restarted."""
+        file = self.folder / "nginx.conf"
+        text = file.read_text()
+        file.write_text(text.replace(f"127.0.0.1:{port} ", f"127.0.0.1:{port} down "))
+        self.reload()
+        try:
+            yield
+        finally:
+            file.write_text(text)
+            self.reload()
+
+    def reload(self):
+        """Take in the changed file; returns when only new workers take requests."""
+        before = self._workers()
+        self.process.send_signal(signal.SIGHUP)
+        until = time.monotonic() + 60
+        while before & self._workers():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    def _workers(self):
+        listed = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self.process.pid)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return set(listed.stdout.split())
+
     def stop(self):
         if self.process is not None:
             self.process.send_signal(signal.SIGQUIT)

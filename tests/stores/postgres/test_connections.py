@@ -49,11 +49,31 @@ async def test_who_stops_waiting_blocks_nobody(store, db):
 
 
 async def test_nobody_listens_there(clock):
-    store = PostgresStore("postgresql://nobody@127.0.0.1:1/none", clock=clock)
+    store = PostgresStore("postgresql://nobody@127.0.0.1:1/none", clock=clock, patience=0.0)
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1/none"):
         await store.read("s")
     with pytest.raises(Unavailable):
         await store.append(notes("s"))
+    await store.close()
+
+
+async def test_a_server_that_restarts_is_waited_for(database, clock, db):
+    store = PostgresStore(database, clock=clock, patience=60.0)
+    await store.append(notes("s"))
+    connect = store._connections._address.connect
+    refused = []
+
+    async def down():
+        if len(refused) < 5:
+            refused.append(1)
+            raise ConnectionRefusedError(111, "refused")
+        return await connect()
+
+    store._connections._address.connect = down
+    await db.fetch(_KILL)
+    await store.append(notes("s"))
+    assert await store.find("T", [b"k" * 16]) == {}
+    assert len(refused) == 5 and len(await store.read("s")) == 2
     await store.close()
 
 

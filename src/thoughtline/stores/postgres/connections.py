@@ -10,11 +10,11 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
-from thoughtline.errors import Unavailable
+from thoughtline.errors import SecretMismatch, Unavailable
 from thoughtline.stores.postgres.address import Address
 from thoughtline.stores.postgres.failures import explain
 
@@ -27,6 +27,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 
 Greet = Callable[[asyncpg.Connection], Awaitable[None]]
 """Looks at a new connection before it is used; raises `StoreError` for a wrong database."""
+
+
+T = TypeVar("T")
 
 
 class _Pause:
@@ -84,6 +87,22 @@ class Connections:
         """Run a statement on the connection for writing."""
         async with self._writing:
             return await self._run(self._writer, statement, args)
+
+    async def patiently(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+        """Do work that may be done twice, for so long until a server answers.
+
+        A server that restarts is back in seconds; going on without it is worse than waiting.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                return await work()
+            except SecretMismatch:
+                raise
+            except Unavailable:
+                if self.closed or time.monotonic() >= until:
+                    raise
+                await asyncio.sleep(FIRST_PAUSE)  # and the pause before connecting, which grows
 
     async def _take(self) -> _Slot:
         if self._free:

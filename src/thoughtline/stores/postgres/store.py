@@ -67,6 +67,12 @@ TOUCH_EVERY = 3600.0
 MAX_NAMES = 15_000
 """Keys in one look-up: the numbers of their names, of which each may have two, have two bytes."""
 
+PATIENCE = 10.0
+"""Seconds for which look-ups and appends wait for a server that restarts, unless told otherwise.
+
+Whoever asks may give up earlier: look-ups after `store.find_wait`, answers after `commit_wait`.
+"""
+
 SETTLING = 2.0
 """Seconds for which look-ups wait after a failover."""
 
@@ -94,6 +100,7 @@ class PostgresStore:
         poll: float = 0.25,  # seconds after which `watch` looks for other nodes' events
         body_bytes: int = BODY_BYTES,
         upgrade: bool = True,  # whether an older layout is brought up to date
+        patience: float = PATIENCE,  # seconds for which a server that restarts is waited for
         fingerprint: bytes = b"",  # of the secret that all nodes share; empty: any
         keychain: "Keychain | None" = None,  # what seals the content of the rows
     ) -> None:
@@ -103,6 +110,7 @@ class PostgresStore:
         self._touch_every = 0.0 if self._own_time else TOUCH_EVERY
         self._upgrade = upgrade
         self._fingerprint = fingerprint
+        self._patience = patience
         self._prepared = False  # the tables are there
         self._era = 0
         self._settled = 0.0  # when other nodes have said again what they wrote before a failover
@@ -115,7 +123,9 @@ class PostgresStore:
         self._connections = Connections(Address(url), self._greet)
         self._keychain = keychain
         self._seals = Seals(self._connections, keychain)
-        self._writer = GroupWriter(self._connections, self._seals, self._now, self._note_written)
+        self._writer = GroupWriter(
+            self._connections, self._seals, self._now, self._note_written, patience=patience
+        )
         self._hits = Hits(self._connections, self._now)
         self._entries = EntryTable(self._connections, self._seals, self._writer)
         self._deletions = DeletionLog(self._connections, keychain)
@@ -188,6 +198,10 @@ class PostgresStore:
         if len(keys) > MAX_NAMES:
             some = await self.find(tenant, keys[:MAX_NAMES])
             return {**some, **await self.find(tenant, keys[MAX_NAMES:])}
+        return await self._connections.patiently(self._patience, lambda: self._look_up(owner, keys))
+
+    async def _look_up(self, owner: bytes, keys: Sequence[bytes]) -> dict[bytes, list[IndexEntry]]:
+        """Ask the database, with names of the keys that the tenant has now."""
         while True:
             seal = await self._seals.held(owner)
             names = seal.asked(keys)
@@ -262,7 +276,9 @@ class PostgresStore:
         asked = [turn.encode() for turn in turns if turn]
         if not asked:
             return {}
-        rows = await self._connections.read(_CONTINUED, tenant.encode(), asked)
+        rows = await self._connections.patiently(
+            self._patience, lambda: self._connections.read(_CONTINUED, tenant.encode(), asked)
+        )
         return {row["turn"].decode(): row["depth"] for row in rows}
 
     # -- reading ---------------------------------------------------------------------------------
@@ -303,7 +319,9 @@ class PostgresStore:
     async def _first_position(self, watcher: Watcher) -> int:
         """Return the position after which events are new to a watcher that just came."""
         try:
-            end = (await queries.history(self._connections, self._seals, (), after=0)).position
+            end = (
+                await queries.history(self._connections, self._seals, (), after=0, own=self._own)
+            ).position
         except Unavailable:
             if self._watchers.closed:
                 return 0

@@ -106,12 +106,15 @@ class GroupWriter:
         seals: Seals,
         now: Callable[[], float | None],
         written: Callable[[Sequence[PackedBatch], int], None],
+        *,
+        patience: float = 0.0,
     ) -> None:
         """`now` is the time, None for the database's own; `written` is told of every group."""
         self._connections = connections
         self._seals = seals
         self._now = now
         self._written = written
+        self._patience = patience  # seconds for which a server that restarts is waited for
         self._queue: deque[_Pending] = deque()
         self._task: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
@@ -252,12 +255,11 @@ class GroupWriter:
         return seal_batch(packed, await self._seals.sealing(packed.tenant))
 
     async def _call(self, packed: list[PackedBatch]) -> list[asyncpg.Record]:
+        # What was written before its answer was lost is known by its id.
         args = arguments(self._now(), packed)
-        try:
-            return await self._connections.write(APPEND, *args)
-        except Unavailable:
-            # It may be written, and a new connection may work at once.
-            return await self._connections.write(APPEND, *args)
+        return await self._connections.patiently(
+            self._patience, lambda: self._connections.write(APPEND, *args)
+        )
 
     async def _write_singly(self, group: list[_Pending], error: StoreError) -> None:
         """After an error: one batch may be at fault, and the others are not."""

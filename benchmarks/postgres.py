@@ -1,0 +1,117 @@
+"""What PostgreSQL costs the gateway, beside SQLite in the same run: CPU of this process.
+
+- an append, where 64 and where 16 come together, and alone;
+- a look-up of the keys of two turns, one of which was read before;
+- a look-up of 150 names, known and not, among the thoughts that were written; among a million with
+  `THOUGHTLINE_BENCH_SHARED=1000000`, which takes half an hour to write.
+
+It starts a server of its own from the wheel that tests use. SQLite works in threads of this process,
+so its figures are all of its work; PostgreSQL's own work is in its server.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from benchmarks.stores import WRITERS, _turn
+from thoughtline.stores import open_store
+from thoughtline.stores.base import Batch, Store
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+Figure = tuple[str, float, str]
+
+THOUGHTS = int(os.environ.get("THOUGHTLINE_BENCH_SHARED", "2000"))
+ROUNDS = 4
+APPENDS = 600
+FINDS = 400
+
+
+def _turns(count: int) -> Iterator[Batch]:
+    parent = ""
+    for number in range(count):
+        made = _turn(f"s{number % 100}", parent)
+        keys = tuple(os.urandom(16) for _ in range(5))
+        yield replace(made, index=(replace(made.index[0], keys=keys),))
+
+
+async def _append(store: Store, writers: int, turns: list[Batch]) -> float:
+    """Microseconds of CPU for each append."""
+    waiting = iter(turns)
+
+    async def write() -> None:
+        for batch in waiting:
+            await store.append(batch)
+
+    began = time.process_time()
+    await asyncio.gather(*(write() for _ in range(writers)))
+    return (time.process_time() - began) / len(turns) * 1e6
+
+
+async def _find(store: Store, tenant: str, looked_up: list[list[bytes]]) -> float:
+    began = time.process_time()
+    for keys in looked_up:
+        found = await store.find(tenant, keys)
+        assert len(found) == len(keys)
+    return (time.process_time() - began) / len(looked_up) * 1e6
+
+
+async def _measure(name: str, store: Store) -> list[Figure]:
+    figures: list[Figure] = []
+    written: list[Batch] = []
+    for writers in (WRITERS, 16, 1):
+        best = float("inf")
+        for _ in range(ROUNDS):
+            turns = list(_turns(APPENDS if writers > 1 else APPENDS // 4))
+            best = min(best, await _append(store, writers, turns))
+            written += turns
+        figures.append((f"{name}: append, {writers} at once, CPU", best, "µs"))
+    while len(written) < THOUGHTS:
+        turns = list(_turns(2_000))
+        await _append(store, WRITERS, turns)
+        written += turns[:10] if len(written) > 20_000 else turns
+    tenant = written[0].tenant
+    keys = [batch.index[0].keys for batch in written]
+    pairs = [[*keys[n][:3], *keys[n + 1][:3]] for n in range(FINDS)]
+    best = min([await _find(store, tenant, pairs) for _ in range(ROUNDS)])
+    figures.append((f"{name}: find of 6, CPU", best, "µs"))
+    many = [[key for n in range(50) for key in keys[n * 7 + at][:3]] for at in range(20)]
+    cold = await _find(store, tenant, many)
+    warm = min([await _find(store, tenant, many) for _ in range(ROUNDS)])
+    figures += [
+        (f"{name}: find of 150, not read before, CPU", cold, "µs"),
+        (f"{name}: find of 150, read before, CPU", warm, "µs"),
+    ]
+    return figures
+
+
+async def _all(folder: Path, url: str) -> list[Figure]:
+    figures: list[Figure] = []
+    for name, place in (("PostgreSQL", url), ("SQLite", f"sqlite:///{folder}/bench.db")):
+        store = open_store(place)
+        figures += await _measure(name, store)
+        await store.close()
+    return figures
+
+
+def run() -> list[Figure]:
+    """Start a server, and measure."""
+    import uvloop
+
+    from support.postgres_server import PostgresServer
+
+    with tempfile.TemporaryDirectory(prefix="thoughtline-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # PostgreSQL does not run as root
+        server = PostgresServer(folder / "postgres", shared_buffers="256MB").make().start()
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(_all(folder, server.admin_url))
+        finally:
+            server.stop("immediate")
