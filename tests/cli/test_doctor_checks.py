@@ -215,7 +215,11 @@ def test_a_store_that_is_locked(folder):
 
 
 def test_a_database_that_does_not_answer(folder):
-    write(f"[store]\nurl = 'postgresql://u:{SECRET}@127.0.0.1:1/x'")
+    url = f"url = 'postgresql://u:{SECRET}@127.0.0.1:1/x'"
+    write(f"[store]\n{url}")
+    (text,) = found(examined(), "store", "problem")
+    assert "look at `store.secret`" in text
+    write(f"[store]\n{url}\nsecret = 'exec:echo {'ab' * 32}'")
     (text,) = found(examined(), "store", "problem")
     assert "PostgreSQL at 127.0.0.1:1/x" in text and SECRET not in text
 

@@ -18,10 +18,11 @@ import msgspec
 from msgspec import Struct
 
 from thoughtline.engine.folders import store_file
-from thoughtline.errors import StoreError
+from thoughtline.engine.secrets import fingerprint, store_secret
+from thoughtline.errors import SettingsError, StoreError
 from thoughtline.gateway.pages.status import Readiness
 from thoughtline.gateway.settings import Settings, UpstreamSettings, exposed, is_loopback, mask
-from thoughtline.stores import open_store
+from thoughtline.stores import is_shared, open_store
 from thoughtline.stores.sealing import open_keychain
 from thoughtline.stores.spill import count_waiting
 from thoughtline.stores.sqlite.quick_check import quick_check
@@ -214,16 +215,19 @@ def _nearest_folder(folder: Path) -> Path:
 
 async def _opens(settings: Settings) -> Diagnostic:
     url, keys = settings.store.url, settings.store.keys
+    mark = b""
     try:
-        store = open_store(url, keychain=open_keychain(keys, os.environ))
+        if is_shared(url):  # nodes with another secret would find nothing
+            mark = fingerprint(store_secret(url, os.environ, settings.store.secret))
+        keychain = open_keychain(keys, os.environ)
+        store = open_store(url, keychain=keychain, fingerprint=mark, upgrade=settings.store.migrate)
         try:
             stats = await store.stats()
         finally:
             await store.close()
-    except StoreError as error:
-        return Diagnostic(
-            about="store", level="problem", text=mask(str(error)), advice="look at `store.url`"
-        )
+    except (SettingsError, StoreError) as error:
+        advice = "look at `store.secret`" if "store.secret" in str(error) else "look at `store.url`"
+        return Diagnostic(about="store", level="problem", text=mask(str(error)), advice=advice)
     return Diagnostic(about="store", text=f"{mask(url)}: {stats.sessions} session(s)")
 
 
