@@ -21,6 +21,11 @@ from thoughtline.stores.sqlite.purge import _MATCHING as MATCHING
 BIG = ("batches", "lookup_keys", "sessions", "listed_entries", "pointers", *"bknslp")
 
 
+LOOK_UP = rows._look_up_batch
+for slots in ("?", "?", "(?, ?, ?)", "(?, ?, ?)"):
+    LOOK_UP = statements.widened(LOOK_UP, slots, 4)
+
+
 @pytest.mark.parametrize(
     ("statement", "row", "glue"),
     [
@@ -30,8 +35,8 @@ BIG = ("batches", "lookup_keys", "sessions", "listed_entries", "pointers", *"bkn
         (queries._SESSIONS.format(of_tenant=""), "", ""),
         (queries._SESSIONS.format(of_tenant=queries._OF_TENANT), "", ""),
         (
-            statements.widened(statements.widened(rows._look_up_batch, "?", 4), "?", 2),
-            "(?, ?, ?)",
+            LOOK_UP,
+            "?",
             ", ",
         ),
         (filed_entries._ENTRIES, "?", ", "),

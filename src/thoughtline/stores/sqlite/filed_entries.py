@@ -46,6 +46,9 @@ FROM (VALUES {slots}) AS new WHERE batches.position = new.column1
 """
 _CLEAR = "UPDATE batches SET entries = 0, chars = 0, memo = x'' WHERE position IN ({slots})"
 _DELETE_EMPTY = "DELETE FROM batches WHERE position IN ({slots}) AND count = 0"
+_NOTE_NEWEST = """
+UPDATE newest SET position = max(position, (SELECT coalesce(max(position), 0) FROM batches))
+"""
 _KEYS = "INSERT OR IGNORE INTO lookup_keys (tenant, name, position) VALUES {slots}"
 _DELETE_KEYS = "DELETE FROM lookup_keys WHERE {slots}"
 
@@ -125,8 +128,14 @@ def take_out(db: Connection, found: Sequence[EntryRow]) -> None:
     delete_keys(db, keys)
     positions = [row.position for row in found]
     statements.execute(db, _CLEAR, "?", positions)
+    note_newest(db)
     statements.execute(db, _DELETE_EMPTY, "?", positions)
     _leave_summaries(db, found)
+
+
+def note_newest(db: Connection) -> None:
+    """Note the last position, before rows are deleted: none is used twice."""
+    db.execute(_NOTE_NEWEST)
 
 
 def _leave_summaries(db: Connection, found: Sequence[EntryRow]) -> None:

@@ -68,8 +68,7 @@ def move(db: Connection, progress: Progress | None = None) -> None:
         if (owner := names.get(group[0][1])) is not None:
             _move_group(db, group, *owner)
     newest = _move_left_entries(db, newest, names)
-    db.execute("DELETE FROM sqlite_sequence WHERE name = 'batches'")
-    db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('batches', ?)", (newest,))
+    db.execute("UPDATE newest SET position = ?", (newest,))
     db.execute(_KEYS)
     for table in ("names", "memories", "events", "moved"):
         db.execute(f"DROP TABLE {table}")

@@ -137,6 +137,7 @@ def _delete_rows(db: Connection, number: int, limit: int) -> int:
     """Delete the last rows of a session, with their index entries; returns how many."""
     positions = [position for (position,) in db.execute(_LAST_ROWS, (number, limit)).fetchall()]
     filed_entries.take_out(db, filed_entries.read_rows(db, positions))
+    filed_entries.note_newest(db)
     statements.execute(db, _DELETE_ROWS, "?", positions)
     return len(positions)
 

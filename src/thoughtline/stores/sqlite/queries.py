@@ -55,6 +55,7 @@ _OF_ALL = _EVENTS.format(
     WHERE b.position > :after AND b.kinds & :kinds""",
     order="b.position",
 )
+_NEWEST = "SELECT max(position, (SELECT coalesce(max(position), 0) FROM batches)) FROM newest"
 _SESSIONS = """
 SELECT s.session, t.tenant, s.created, s.touched, s.last + 1
 FROM sessions AS s JOIN tenants AS t ON t.number = s.tenant
@@ -135,8 +136,7 @@ def of_all(db: Connection, after: int, kinds: int = ALL_KINDS, limit: int = PAGE
 
 def position(db: Connection) -> int:
     """Return the last position that was ever given to an event."""
-    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'batches'").fetchone()
-    return int(row[0]) if row else 0
+    return int(db.execute(_NEWEST).fetchone()[0])
 
 
 def history(

@@ -6,6 +6,7 @@ inserted with one statement for the whole group.
 
 from collections.abc import Sequence
 from itertools import chain
+from math import inf
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from thoughtline.errors import Conflict
 from thoughtline.stores import rules
-from thoughtline.stores.row import Row, seal_rows
+from thoughtline.stores.row import PlainCipher, Row, seal_rows
 from thoughtline.stores.sqlite import filed_entries, key_tables, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.inserts import ROW_SLOTS, InsertBatch, key_values, row_values
@@ -21,27 +22,47 @@ from thoughtline.stores.sqlite.statements import load
 
 _TENANTS = "INSERT INTO tenants (number, tenant) VALUES (?, ?)"
 _SESSIONS = load("upsert_sessions.sql")
+_COUNT_SESSIONS = load("count_sessions.sql")
+SESSION_SLOTS = f"({', '.join('?' * 10)})"
 _ROWS = "INSERT INTO batches VALUES {slots}"
 _POINTERS = "INSERT INTO pointers (session, type, about, thoughts) VALUES {slots}"
 
 _look_up_batch = load("look_up_batch.sql")
-_known = msgspec.json.Decoder(dict[str, tuple[int, str, int, int]])
+_NOTHING = (None, None, None)
+_known = msgspec.json.Decoder(dict[str, tuple[int, str, int, int, float]])
 _found = msgspec.json.Decoder(list[tuple[str, str, str, int, int, int]])
+_turns = msgspec.json.Decoder(set[str])
+_places = msgspec.json.Decoder(list[int])
 _numbers = msgspec.json.Decoder(dict[str, int])
 
 
 class SessionRow:
     """A session while a group is written."""
 
-    __slots__ = ("counts", "kept", "last", "number", "tenant", "tenant_number", "written")
+    __slots__ = (
+        "counts",
+        "kept",
+        "last",
+        "number",
+        "tenant",
+        "tenant_number",
+        "touched",
+        "written",
+    )
 
     def __init__(
-        self, number: int = 0, tenant: str | None = None, tenant_number: int = 0, last: int = -1
+        self,
+        number: int = 0,
+        tenant: str | None = None,
+        tenant_number: int = 0,
+        last: int = -1,
+        touched: float = -inf,
     ) -> None:
         self.number = number  # 0: not in the table yet
         self.tenant = tenant  # None: the session is new
         self.tenant_number = tenant_number
         self.last = last
+        self.touched = touched
         self.written = False
         self.kept = 0
         self.counts = rules.SessionCounts()
@@ -53,6 +74,9 @@ class WriteResult(Struct, frozen=True):
     results: list[int | Conflict]  # per batch, the seq before its first event
     first: int | None  # position of the group's first event; None when there is none
     sessions: frozenset[str]
+    hits: list[str]  # sessions that were touched a moment ago, and are not touched now
+    names: set[tuple[str, bytes]] | None  # tenants and keys that had entries before
+    quarantined: set[str]  # turns that were refused before
 
 
 class ExistingRows(Struct):
@@ -62,6 +86,8 @@ class ExistingRows(Struct):
     tenants: dict[str, int]
     batches: dict[tuple[str, str], int]  # session and id of a batch → seq of its first event
     filed: dict[tuple[str, str], int]  # session and turn → position of its entry
+    names: set[tuple[str, bytes]] | None  # tenants and keys with entries; None: not known
+    quarantined: set[str]  # turns that were refused
     last_tenant: int
     last_session: int
     position: int
@@ -77,8 +103,13 @@ class _NewRows(Struct):
     filed_again: list[int] = []  # positions of older entries of its turns
 
 
-def write(db: Connection, batches: Sequence[InsertBatch], now: float) -> WriteResult:
-    """Write the batches, in order; `now` is when their sessions were touched."""
+def write(
+    db: Connection, batches: Sequence[InsertBatch], now: float, since: float = inf
+) -> WriteResult:
+    """Write the batches, in order; `now` is when their sessions were touched.
+
+    Those that were touched since a moment ago are left to be touched later, with hits.
+    """
     existing = _look_up(db, batches)
     key_tables.check_writer(db, existing.sealing)
     results: list[int | Conflict] = []
@@ -105,11 +136,16 @@ def write(db: Connection, batches: Sequence[InsertBatch], now: float) -> WriteRe
         if batch.kept:
             session.kept = 1
     written = {session: row for session, row in existing.sessions.items() if row.written}
-    _write_sessions(db, written, now)
+    hits = _write_sessions(db, written, now, since)
     _insert(db, new)
     anything = existing.position >= first
     return WriteResult(
-        results=results, first=first if anything else None, sessions=frozenset(written)
+        results=results,
+        first=first if anything else None,
+        sessions=frozenset(written),
+        hits=hits,
+        names=existing.names,
+        quarantined=existing.quarantined,
     )
 
 
@@ -157,9 +193,21 @@ def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
     statement = statements.widened(_look_up_batch, "?", statements.width(len(sessions)))
     statement = statements.widened(statement, "?", statements.width(len(tenants)))
     statement = statements.widened(statement, "(?, ?, ?)", statements.width(len(turns)))
+    plain = isinstance(db.cipher, PlainCipher)  # else a key may be filed under other names
+    names = [
+        (insert.batch.tenant, key)
+        for insert in batches
+        for row in insert.rows
+        for key in (row.keys if plain else ())
+    ]
+    statement = statements.widened(statement, "(?, ?, ?)", statements.width(len(names)))
+    statement = statements.widened(statement, "?", statements.width(len(turns)))
     values = [*statements.padded(sessions), *statements.padded(tenants)]
-    values += chain.from_iterable(statements.padded(turns, (None, None, None)))
-    known, numbers, found, *last = db.execute(statement, values).fetchone()
+    values += chain.from_iterable(statements.padded(turns, _NOTHING))
+    asked = [(nth, tenant, bytearray(key)) for nth, (tenant, key) in enumerate(names)]
+    values += chain.from_iterable(statements.padded(asked, _NOTHING))
+    values += statements.padded([turn for _, turn, _ in turns])
+    known, numbers, found, taken, refused, *last = db.execute(statement, values).fetchone()
     stored = _known.decode(known)
     rows = {id: SessionRow(*stored[id]) if id in stored else SessionRow() for id in sessions}
     before, filed = {}, {}
@@ -167,7 +215,10 @@ def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
         before[session, id] = first
         if has_entry:
             filed[session, turn] = position
-    return ExistingRows(rows, _numbers.decode(numbers), before, filed, *last)
+    had = {names[nth] for nth in _places.decode(taken)} if plain else None
+    return ExistingRows(
+        rows, _numbers.decode(numbers), before, filed, had, _turns.decode(refused), *last
+    )
 
 
 def _number_session(db: Connection, existing: ExistingRows, row: SessionRow, tenant: str) -> None:
@@ -181,10 +232,21 @@ def _number_session(db: Connection, existing: ExistingRows, row: SessionRow, ten
     row.tenant, row.tenant_number = tenant, existing.tenants[tenant]
 
 
-def _write_sessions(db: Connection, written: dict[str, SessionRow], now: float) -> None:
-    sessions: list[Any] = []
+def _write_sessions(
+    db: Connection, written: dict[str, SessionRow], now: float, since: float
+) -> list[str]:
+    touched: list[Any] = []
+    counted: list[Any] = []
+    hits: list[str] = []
     for session, row in written.items():
         counts = row.counts
-        sessions += (row.number, session, row.tenant_number, now, now, row.last)
-        sessions += (counts.turns, counts.oldest, counts.newest, row.kept)
-    statements.execute(db, _SESSIONS, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", sessions)
+        values: list[Any] = [row.number, session, row.tenant_number, now, now, row.last]
+        values += (counts.turns, counts.oldest, counts.newest, row.kept)
+        if row.touched >= since:
+            hits.append(session)
+            counted += values
+        else:
+            touched += values
+    statements.execute(db, _SESSIONS, SESSION_SLOTS, touched)
+    statements.execute(db, _COUNT_SESSIONS, SESSION_SLOTS, counted)
+    return hits

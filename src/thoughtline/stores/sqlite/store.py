@@ -120,7 +120,13 @@ class SqliteStore:
     ) -> Mapping[bytes, Sequence[IndexEntry]]:
         if not keys:
             return {}
-        found = await self._read(partial(queries.find, tenant=tenant, keys=keys))
+        changes, certain = self._writer.changes()
+        found: dict[bytes, Sequence[IndexEntry]] = {}
+        missing = keys
+        if certain:
+            found, missing = self._writer.just_written.find(tenant, keys, changes)
+        if missing:
+            found |= await self._read(partial(queries.find, tenant=tenant, keys=missing))
         if self.retention:
             found = await self._without_expired(found)
         hit = {entry.session for filed in found.values() for entry in filed}
@@ -129,8 +135,8 @@ class SqliteStore:
         return found
 
     async def _without_expired(
-        self, found: dict[bytes, list[IndexEntry]]
-    ) -> dict[bytes, list[IndexEntry]]:
+        self, found: dict[bytes, Sequence[IndexEntry]]
+    ) -> dict[bytes, Sequence[IndexEntry]]:
         """Leave out the entries of sessions that only the next sweep will delete.
 
         A session is used at least as long as its turns: of most, nothing has to be looked up.
@@ -141,6 +147,7 @@ class SqliteStore:
         if not old:
             return found
         gone = await self._read(partial(queries.expired, sessions=sorted(old), since=since))
+        left: dict[bytes, Sequence[IndexEntry]]
         left = {key: [e for e in filed if e.session not in gone] for key, filed in found.items()}
         return {key: filed for key, filed in left.items() if filed}
 

@@ -31,6 +31,7 @@ from thoughtline.stores.sqlite import rows, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.file import DatabaseFile, code, is_file_trouble
 from thoughtline.stores.sqlite.inserts import InsertBatch
+from thoughtline.stores.sqlite.just_written import JustWritten
 from thoughtline.stores.sqlite.subscribers import Subscribers
 
 T = TypeVar("T")
@@ -92,6 +93,7 @@ class Writer:
         self._failed_db: Connection | None = None  # still sees what others write
         self._data_version = 0  # SQLite's, of the connection
         self._changes = 0
+        self.just_written = JustWritten()
 
     # -- for event loops ---------------------------------------------------------------------
 
@@ -224,6 +226,7 @@ class Writer:
         try:
             if len(jobs) == 1 and not isinstance(jobs[0].work, InsertBatch):
                 self._write_hits()
+                self.just_written.clear()
                 jobs[0].result = self._transact(jobs[0].work)
             else:
                 self._append(jobs)
@@ -245,9 +248,16 @@ class Writer:
             written = self._transact(lambda db: self._write(db, batches, now))
             results: list[object] = list(written.results)
             sessions = written.sessions
+            self.touch(written.hits, now)
+            if written.names is not None:
+                done = [
+                    b for b, r in zip(batches, written.results, strict=True) if isinstance(r, int)
+                ]
+                self.just_written.add(done, self._changes, written.names, written.quarantined)
         except Exception as error:
             if len(batches) == 1 or is_file_trouble(error):
                 raise
+            self.just_written.clear()
             results, sessions = self._transact(lambda db: self._one_by_one(db, batches, now))
         for job, result in zip(jobs, results, strict=True):
             job.result = result
@@ -256,7 +266,7 @@ class Writer:
     def _write(
         self, db: Connection, batches: Sequence[InsertBatch], now: float
     ) -> rows.WriteResult:
-        written = rows.write(db, batches, now)
+        written = rows.write(db, batches, now, now - self._touch_every / 1e9)
         if written.first is not None:
             self._subscribers.announce(written.first)
         return written
@@ -272,6 +282,7 @@ class Writer:
                 written = self._write(db, [batch], now)
                 results += written.results
                 sessions |= written.sessions
+                self.touch(written.hits, now)
             except Exception as error:
                 if is_file_trouble(error):
                     raise

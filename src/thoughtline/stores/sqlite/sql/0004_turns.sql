@@ -3,8 +3,8 @@
 -- by `one_row_per_turn.py`, in the same transaction.
 
 CREATE TABLE batches (
-    position  INTEGER PRIMARY KEY AUTOINCREMENT,  -- of its last event among those of all sessions,
-                                                  -- in the order of commits; none is used twice
+    position  INTEGER PRIMARY KEY,  -- of its last event among those of all sessions, in the order
+                                    -- of commits; none is used twice
     session   INTEGER NOT NULL REFERENCES sessions (number),
     first     INTEGER NOT NULL,  -- seq of its first event
     count     INTEGER NOT NULL,  -- of its events, whose positions follow one another
@@ -26,6 +26,13 @@ CREATE TABLE batches (
     thoughts  BLOB NOT NULL,
     said      BLOB NOT NULL      -- last: a look-up does not read it
 ) STRICT;
+
+-- The last position that a deleted row may have had: AUTOINCREMENT would write it with every row.
+CREATE TABLE newest (
+    position  INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO newest VALUES (0);
 
 CREATE INDEX batches_by_session ON batches (session, first);
 CREATE INDEX batches_by_turn ON batches (turn, session);

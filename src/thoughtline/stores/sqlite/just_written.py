@@ -1,0 +1,122 @@
+"""The index entries that this process has just written: the next look-up needs no file.
+
+The next request of a conversation looks for the turn before, which was written a moment ago. What
+is filed under its keys is known, where the look-up before the write found nothing under them: one
+entry, or those written since. It holds until another process writes, or until this one deletes,
+erases, quarantines or files again; then the file is asked. A sealed file is always asked.
+
+The writer's thread adds, event loops look.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores.answer_cache import entry_size
+from thoughtline.stores.base import MAX_CANDIDATES, Batch
+from thoughtline.stores.row import STARTED, Row
+from thoughtline.stores.sqlite.inserts import InsertBatch
+
+MAX_TURNS = 256
+MAX_BYTES = 1 << 20
+"""How much is held: the turns that were written last."""
+
+Key = tuple[str, bytes]
+"""Tenant and look-up key."""
+
+
+class JustWritten:
+    """Complete answers to look-ups, by tenant and key."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answers: dict[Key, Sequence[IndexEntry]] = {}
+        self._turns: OrderedDict[tuple[str, str], tuple[Sequence[Key], int]] = OrderedDict()
+        self._size = 0
+        self._changes = 0  # of other processes, when these were written
+
+    def add(
+        self, inserts: Iterable[InsertBatch], changes: int, names: set[Key], quarantined: set[str]
+    ) -> None:
+        """Add what a transaction has written.
+
+        `names` are the keys that had entries before, `quarantined` the turns that were
+        refused before.
+        """
+        with self._lock:
+            if changes != self._changes:
+                self._clear()
+                self._changes = changes
+            for insert in inserts:
+                self._add(insert, names, quarantined)
+            while self._turns and (len(self._turns) > MAX_TURNS or self._size > MAX_BYTES):
+                self._drop(next(iter(self._turns)))
+
+    def _add(self, insert: InsertBatch, names: set[Key], quarantined: set[str]) -> None:
+        batch = insert.batch
+        entries = {entry.turn: entry for entry in batch.index}
+        for row in insert.rows:
+            turn, entry = (batch.session, row.turn), entries.get(row.turn)
+            if any(reference.type == "quarantined" for reference in row.references):
+                self._clear()
+            elif turn in self._turns:
+                self._drop(turn)  # more of the turn: the file puts it together
+            elif entry is not None and row.memo:
+                whole = _is_whole(row, entry, batch) and row.turn not in quarantined
+                self._file(row, entry, batch, names if whole else None)
+
+    def _file(self, row: Row, entry: IndexEntry, batch: Batch, names: set[Key] | None) -> None:
+        keys = [(batch.tenant, key) for key in entry.keys]
+        if names is None:  # the file puts it together
+            for key in keys:
+                self._answers.pop(key, None)
+            return
+        for key, name in zip(keys, row.keys, strict=True):
+            if key in self._answers:
+                self._answers[key] = (entry, *self._answers[key])[:MAX_CANDIDATES]
+            elif (batch.tenant, name) not in names:
+                self._answers[key] = (entry,)
+        size = entry_size(entry)
+        self._turns[batch.session, row.turn] = (keys, size)
+        self._size += size
+
+    def _drop(self, turn: tuple[str, str]) -> None:
+        keys, size = self._turns.pop(turn)
+        self._size -= size
+        for key in keys:
+            self._answers.pop(key, None)
+
+    def find(
+        self, tenant: str, keys: Iterable[bytes], changes: int
+    ) -> tuple[dict[bytes, Sequence[IndexEntry]], list[bytes]]:
+        """Return what is filed under these keys, and the keys that the file has to be asked for."""
+        found: dict[bytes, Sequence[IndexEntry]] = {}
+        missing: list[bytes] = []
+        with self._lock:
+            answers: Mapping[Key, Sequence[IndexEntry]] = (
+                self._answers if changes == self._changes else {}
+            )
+            for key in keys:
+                answer = answers.get((tenant, key))
+                if answer is None:
+                    missing.append(key)
+                else:
+                    found[key] = list(answer)
+        return found, missing
+
+    def clear(self) -> None:
+        """Forget everything: something is deleted, changed or filed again."""
+        with self._lock:
+            self._clear()
+
+    def _clear(self) -> None:
+        self._answers.clear()
+        self._turns.clear()
+        self._size = 0
+
+
+def _is_whole(row: Row, entry: IndexEntry, batch: Batch) -> bool:
+    """Whether the turn starts in this row, with all the thoughts that its entry has."""
+    thoughts = [d for d in batch.drafts if d.type == "reasoning" and d.parent == row.turn]
+    return bool(row.kinds & STARTED) and len(thoughts) == len(entry.thoughts)
