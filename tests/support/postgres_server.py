@@ -94,6 +94,19 @@ class PostgresServer:
         )
         return self
 
+    def follow(self, primary, name):
+        """Make this a standby of another server, and start it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if user := _another_user():
+            os.chown(self.folder, user["user"], user["group"])
+        where = f"host=127.0.0.1 port={primary.port} user=postgres application_name={name}"
+        self.run("pg_basebackup", "-D", self.data, "-d", where, "-R", "-X", "stream", "-c", "fast")
+        return self.start()
+
+    def promote(self):
+        """Let a standby take writes."""
+        self.run("pg_ctl", "promote", "-w", "-t", "60", "-D", self.data)
+
     def start(self):
         """Start it; it takes connections when this returns."""
         options = " ".join(f"-c {name}={value}" for name, value in self.settings.items())

@@ -13,6 +13,11 @@ def test_what_people_are_shown_has_no_password():
     assert address.prepared
 
 
+def test_several_servers():
+    address = Address("postgresql://me:hush@one.test:6432,two.test/log")
+    assert address.label == "one.test:6432,two.test:5432/log"
+
+
 def test_our_own_options_do_not_go_to_the_server():
     address = Address("postgres://db.test/log?prepared=off&application_name=x")
     assert not address.prepared
@@ -26,6 +31,7 @@ def test_our_own_options_do_not_go_to_the_server():
     [
         "postgresql://me:hush@db.test:5432",
         "postgresql://me:hush@db.test:99999999/log",
+        "postgresql://me:hush@db.test,other.test:x/log",
         "postgresql://me:hush@db.test/log?prepared=maybe",
         "postgresql://[me:hush/log",
     ],

@@ -11,9 +11,16 @@ CONNECT_TIMEOUT = 5.0
 SCHEMES = ("postgresql", "postgres")
 
 
+def _hosts(location: str) -> list[str]:
+    """The servers that a URL names, in order; raises `ValueError` for a port that is none."""
+    named = [urlsplit(f"//{one}") for one in location.rpartition("@")[2].split(",")]
+    return [f"{one.hostname or 'localhost'}:{one.port or 5432}" for one in named]
+
+
 class Address:
     """A URL, with our own options taken out of it.
 
+    It may name several servers, separated by commas: the one that takes writes is used.
     `prepared=off` does without prepared statements, for a pgbouncer before 1.21. All other options
     are PostgreSQL's own.
     """
@@ -21,7 +28,7 @@ class Address:
     def __init__(self, url: str) -> None:
         try:
             parts = urlsplit(url)
-            parts.port  # noqa: B018 - raises for what is no number
+            hosts = _hosts(parts.netloc)
             options = dict(parse_qsl(parts.query, keep_blank_values=True))
         except ValueError:  # it quotes the URL, which may hold a password
             raise StoreError(
@@ -40,7 +47,7 @@ class Address:
         options.setdefault("target_session_attrs", "read-write")
         self._dsn = urlunsplit(parts._replace(query=urlencode(options)))
         name = parts.path.strip("/") or options.get("dbname", "")
-        self.label = f"{parts.hostname or 'localhost'}:{parts.port or 5432}/{name}"
+        self.label = f"{','.join(hosts)}/{name}"
 
     def __repr__(self) -> str:
         return f"<Address {self.label}>"
