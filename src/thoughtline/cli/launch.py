@@ -248,7 +248,8 @@ def _say_after(running: LaunchGateway) -> None:
     if kept is None:
         _say(f"what was kept is at {page}")
         return
-    if failed := running.failed():
+    failed = running.failed() if kept.sessions else running.failed_at_last()
+    if failed:
         count = "1 request" if len(failed) == 1 else f"{len(failed)} requests"
         _say(f"{count} failed, the last one with {failed[0]}")
     if not kept.sessions:

@@ -72,6 +72,14 @@ class LaunchGateway:
             if self._since and one["at"] >= self._since and one["method"] == "POST"
         ]
 
+    def failed_at_last(self) -> list[str]:
+        """The same, for a tool that got nothing: its failure may be on its way to the log."""
+        for _ in range(20):
+            if failed := self.failed():
+                return failed
+            time.sleep(0.1)
+        return []
+
     def _sessions(self) -> dict[str, Any]:
         found = _get(f"{self.url}/api/sessions?limit=200", self._token)
         return found if isinstance(found, dict) and "sessions" in found else {}
