@@ -169,6 +169,35 @@ def test_what_one_node_forgets_no_other_sends(machines):
     assert reply.status == 400 or "exact=0" in told, told  # what it must have is not made up
 
 
+def test_a_refusal_on_one_node_is_known_on_the_other(machines, monkeypatch):
+    one, other = machines.nodes
+    sim, refusals = machines.sims["openai"], []
+    refuse = sim.refuse
+    monkeypatch.setattr(sim, "refuse", lambda problem: refusals.append(problem) or refuse(problem))
+    talk = Talk(machines, "responses", 902)
+    talk.client.echo = "strip"
+    talk.nodes = [one.url]
+    talk.go(2)
+    monkeypatch.setattr(sim, "secret", b"seals of before cannot be opened any more")
+    assert talk.client.send().status == 200
+    assert len(refusals) == 1  # corrected by the first node
+    talk.nodes = [other.url]
+    assert talk.client.send().status == 200
+    assert len(refusals) == 1
+
+
+def test_two_branches_on_two_nodes_are_one_session(machines):
+    one, other = machines.nodes
+    left, right = Talk(machines, "chat", 903), Talk(machines, "chat", 903)
+    left.nodes, right.nodes = [one.url], [other.url]
+    left.go(2)
+    right.client.history = [*left.client.history, right.client.user("The other way.")]
+    left.client.history.append(left.client.user("This way."))
+    replies = [branch.client.turn() for _ in range(2) for branch in (left, right)]
+    assert len({reply.headers["x-thoughtline-session"] for reply in replies}) == 1
+    assert left.clean() and right.clean()
+
+
 def test_a_rolling_restart_fails_no_request(machines):
     asked = talks(machines, 1)
     going = threading.Event()
