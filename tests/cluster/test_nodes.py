@@ -146,10 +146,11 @@ def test_a_database_that_restarts_is_waited_for(machines):
 def test_a_database_that_is_frozen_for_a_while_is_waited_for(machines):
     asked = talks(machines, 1)
     together(asked, 2)
-    with machines.postgres.frozen(), ThreadPoolExecutor(1) as pool:
-        going = pool.submit(together, asked, 1)
-        time.sleep(2)
-    going.result()
+    with ThreadPoolExecutor(1) as pool:  # whose end waits for what was submitted
+        with machines.postgres.frozen():
+            going = pool.submit(together, asked, 1)
+            time.sleep(2)
+        going.result()
     together(asked, 1)
     assert [talk.audits for talk in asked if not talk.clean()] == []
 
