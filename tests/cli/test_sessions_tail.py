@@ -16,7 +16,11 @@ def test_tail_shows_the_last_and_then_the_next(home):
     chat()
     id = json.loads(run("sessions", "--json").stdout)[0]["session"]
     command = [sys.executable, "-m", "thoughtline", "tail", id, "--lines", "2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    # Where tests run in the background the signal may be ignored, and a child inherits that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
+    with process:
         first = [process.stdout.readline() for _ in range(2)]
         assert "assistant_message" in first[0]
         assert "turn_ended" in first[1] and "completed" in first[1]

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from support.alterations import brought_back
 from support.histories import gemini as histories
@@ -200,7 +201,10 @@ def test_what_was_captured_is_found_in_what_is_echoed(conversation, changes, arr
         path.append(Turn(input=heard, output=captured(chunks, array=array)))
     spell = histories.snake if snake else None
     echoed = GEMINI.read(histories.body(brought_back(said, changes, spell=spell), question))
-    assert keys.rolling_keys(path)[0] == keys.rolling_keys(echoed.turns)[0][: len(path)]
+    mine, theirs = keys.rolling_keys(path)[0], keys.rolling_keys(echoed.turns)[0]
+    # The further keys are of texts one by one, which a stream divides as it likes.
+    plain = [one and replace(one, trimmed=()) for one in (*mine, *theirs[: len(path)])]
+    assert plain[: len(path)] == plain[len(path) :]
 
 
 @given(histories.conversations(), st.booleans(), st.data())
