@@ -148,3 +148,20 @@ def test_a_key_that_waiting_turns_need_is_not_retired(folder):
     ran("keys", "rotate")
     refused = run("keys", "retire", old.newest.id, "--yes")
     assert refused.exit_code == 1 and "turns that wait in talk.db-spill-" in refused.output
+
+
+def test_look_up_keys_get_a_new_key_with_names(folder):
+    ran("keys", "generate", "--file", "ring.keys")
+    configure('keys = "file:ring.keys"\n')
+    talk()
+
+    def names():
+        with sqlite3.connect("talk.db") as db:
+            return {name for (name,) in db.execute("SELECT name FROM lookup_keys")}
+
+    before = names()
+    assert ran("keys", "re-encrypt") == "2 rows sealed\n" and names() == before
+    assert ran("keys", "re-encrypt", "--names") == "2 rows sealed\n"
+    assert len(names()) == len(before) and not names() & before
+    assert "everything that was tried opens" in ran("keys", "check")
+    assert run("keys", "re-encrypt", "--names", "--plain").exit_code == 2

@@ -99,7 +99,7 @@ class TenantRows:
     seals = True
 
     def __init__(self):
-        self._cipher = TenantCipher("T", b"n" * 32, {1: b"k" * 32})
+        self._cipher = TenantCipher("T", {0: b"n" * 32}, {1: b"k" * 32})
 
     def seal(self, value, place, column):
         return self._cipher.seal(value, place.session, place.row, column)

@@ -131,6 +131,7 @@ def rotate(*, id: str | None, store_url: str | None, config: str | None, as_json
 
 @keys.command("re-encrypt")
 @click.option("--tenant", help="Only what this tenant has.")
+@click.option("--names", is_flag=True, help="New keys for the look-up keys as well.")
 @click.option("--rate", type=click.FloatRange(min=0), default=0.0, help="Most rows per second.")
 @click.option("--plain", is_flag=True, help="Open everything instead: the store is plain then.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -139,6 +140,7 @@ def rotate(*, id: str | None, store_url: str | None, config: str | None, as_json
 def re_encrypt(
     *,
     tenant: str | None,
+    names: bool,
     rate: float,
     plain: bool,
     yes: bool,
@@ -151,6 +153,9 @@ def re_encrypt(
     A few rows at a time, while the store is in use; interrupted, it goes on when it is run again.
     At the end the old keys of the tenants are deleted, so that nobody who had one can use it.
 
+    With --names the look-up keys are blinded anew as well: whoever had an old key cannot test any
+    more whether a text that he guesses is there. Meanwhile look-ups ask for both names.
+
     With --plain everything is opened. Set `store.seal = false` for all processes first, or they go
     on sealing.
     """
@@ -161,9 +166,13 @@ def re_encrypt(
             if plain:
                 return await vault.reseal(tenant=tenant, plain=True, rate=rate, progress=progress)
             return await administration.re_encrypt(
-                vault, ring, tenant=tenant, rate=rate, progress=progress
+                vault, ring, tenant=tenant, names=names, rate=rate, progress=progress
             )
 
+    if plain and names:
+        raise click.UsageError(
+            "--plain has no names to blind; leave out one of --plain and --names"
+        )
     if plain:
         confirm("Write everything in this store as plain text?", yes=yes)
     count = _with_vault(store_url, config, work, plain=plain)

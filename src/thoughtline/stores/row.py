@@ -65,14 +65,17 @@ class Cipher(Protocol):
     def open(self, value: bytes, place: RowPlace, column: str) -> bytes:
         """Return a value as it was given; raises `SealError` when it does not belong there."""
 
-    def reseal(self, value: bytes, place: RowPlace, column: str, *, sealed: bool) -> bytes:
-        """Return a value as it is stored in place of one that is sealed, or plain."""
+    def reseal(self, value: bytes, place: RowPlace, column: str, *, version: int) -> bytes:
+        """Return a value as it is stored in place of one that is sealed with a version, or plain.
+
+        It stays as it was: an entry's look-up keys are filed as its memo says.
+        """
 
     def blind(self, tenant: str, names: Sequence[bytes]) -> list[bytes]:
         """Return what names are filed under that are new."""
 
-    def filed(self, tenant: str, names: Sequence[bytes], *, sealed: bool) -> list[bytes]:
-        """Return what names of an entry are filed under that is sealed, or plain."""
+    def filed(self, tenant: str, names: Sequence[bytes], *, version: int) -> list[bytes]:
+        """Return what names of an entry are filed under that is sealed with a version, or plain."""
 
     def asked(
         self, tenant: str, names: Sequence[bytes], *, check: bool = True
@@ -111,13 +114,13 @@ class PlainCipher:
             )
         return value
 
-    def reseal(self, value: bytes, place: RowPlace, column: str, *, sealed: bool) -> bytes:
+    def reseal(self, value: bytes, place: RowPlace, column: str, *, version: int) -> bytes:
         return value
 
     def blind(self, tenant: str, names: Sequence[bytes]) -> list[bytes]:
         return list(names)
 
-    def filed(self, tenant: str, names: Sequence[bytes], *, sealed: bool) -> list[bytes]:
+    def filed(self, tenant: str, names: Sequence[bytes], *, version: int) -> list[bytes]:
         return list(names)
 
     def asked(

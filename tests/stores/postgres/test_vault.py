@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from stores import rekeying
 from stores.contract import A, B
 from stores.samples import turn
 from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
@@ -92,3 +93,24 @@ async def test_keys_change_while_nodes_read_and_write(nodes):
         ("key-two", True, 3),
     ]
     assert report.plain == 0 and report.keys[1].rows == 6 + count
+
+
+class TestRekeying(rekeying.RekeyingContract):
+    @pytest.fixture
+    def node(self, nodes):
+        return lambda *keys, **options: nodes(rekeying.keychain(*keys, **options))
+
+    @pytest.fixture
+    def plain_node(self, nodes):
+        return lambda: nodes(None)
+
+    @pytest.fixture
+    def filed_names(self, db):
+        async def names():
+            return {row[0] for row in await db.fetch("SELECT name FROM names")}
+
+        return names
+
+    @pytest.fixture
+    def small_pages(self, monkeypatch):
+        monkeypatch.setattr("thoughtline.stores.postgres.vault.PAGE", 10)

@@ -17,7 +17,7 @@ keys = st.binary(min_size=KEY_SIZE, max_size=KEY_SIZE)
 
 
 def cipher(tenant="T", version=1, *, secret=b"k" * 32):
-    return TenantCipher(tenant, b"n" * 32, {version: secret})
+    return TenantCipher(tenant, {0: b"n" * 32}, {version: secret})
 
 
 @given(place=places, other=places, value=st.binary(max_size=200))
@@ -54,7 +54,7 @@ def test_equal_values_are_sealed_differently():
 
 def test_the_newest_key_seals_and_older_ones_still_open():
     old = cipher().seal(b"x", "s", "b", "memo")
-    both = TenantCipher("T", b"n" * 32, {1: b"k" * 32, 2: b"l" * 32})
+    both = TenantCipher("T", {0: b"n" * 32}, {1: b"k" * 32, 2: b"l" * 32})
     assert both.open(old, "s", "b", "memo") == b"x"
     assert key_version(both.seal(b"x", "s", "b", "memo")) == 2
     with pytest.raises(SealError, match="tenant 'T' was deleted"):
@@ -85,7 +85,7 @@ def test_blinded_keys_stay_apart_and_keep_their_neighbours(names):
 
 def test_tenants_have_different_blinded_keys_and_words():
     names = [bytes(range(n, n + KEY_SIZE)) for n in range(5)]
-    other = TenantCipher("T", b"m" * 32, {1: b"k" * 32})
+    other = TenantCipher("T", {0: b"m" * 32}, {1: b"k" * 32})
     assert not set(cipher().blind(names)) & set(other.blind(names))
     assert cipher().blind([b"call_1"]) != other.blind([b"call_1"])
     assert cipher().blind([b"call_1"]) == cipher().blind([b"call_1"]) != cipher().blind([b"call_2"])

@@ -5,7 +5,7 @@ from thoughtline.stores.sealing.envelope import OVERHEAD, is_sealed, key_version
 
 
 def test_a_value_says_its_format_and_key_and_is_31_bytes_longer():
-    sealed = TenantCipher("T", b"n" * 32, {258: b"k" * 32}).seal(b"thought", "s", "b", "memo")
+    sealed = TenantCipher("T", {0: b"n" * 32}, {258: b"k" * 32}).seal(b"thought", "s", "b", "memo")
     assert is_sealed(sealed) and key_version(sealed) == 258
     assert len(sealed) - len(b"thought") == OVERHEAD == 31
     assert b"thought" not in sealed

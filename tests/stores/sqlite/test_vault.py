@@ -1,7 +1,11 @@
 """The vault of a file: it tells what is sealed, and refuses what its store was not opened for."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
+from stores import rekeying
 from stores.contract import A, B
 from stores.sealed_samples import canaries, keychain, opened
 from thoughtline.errors import SealError
@@ -42,3 +46,36 @@ async def test_a_file_without_keys_says_so(path):
     assert (await store.vault.value_counts()).plain == 1
     assert await store.vault.sample(3) == []
     await store.close()
+
+
+class TestRekeying(rekeying.RekeyingContract):
+    @pytest.fixture
+    async def node(self, tmp_path):
+        made = []
+
+        def node(*keys, **options):
+            made.append(opened(tmp_path / "store.db", rekeying.keychain(*keys, **options)))
+            return made[-1]
+
+        yield node
+        for one in made:
+            await one.close()
+
+    @pytest.fixture
+    def plain_node(self, tmp_path):
+        return lambda: opened(tmp_path / "store.db")
+
+    @pytest.fixture
+    def filed_names(self, tmp_path):
+        async def names():
+            with closing(sqlite3.connect(tmp_path / "store.db")) as db:
+                found = db.execute(
+                    "SELECT name FROM lookup_keys UNION SELECT call FROM listed_calls"
+                )
+                return {name for (name,) in found}
+
+        return names
+
+    @pytest.fixture
+    def small_pages(self, monkeypatch):
+        monkeypatch.setattr("thoughtline.stores.sqlite.resealing.PAGE", 5)

@@ -1,11 +1,13 @@
 """Thought entries: listed, forgotten, erased; and the index of a session, read and filed anew."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
 import asyncpg
 
+from thoughtline.errors import KeyGone
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Origin, Thought
 from thoughtline.stores import rules
@@ -28,7 +30,7 @@ from thoughtline.stores.postgres.rows import (
     unpack_thoughts,
     with_refusals,
 )
-from thoughtline.stores.postgres.seals import Seals, Values, seal_entries
+from thoughtline.stores.postgres.seals import Seals, TenantSeal, Values, seal_entries, sealed_with
 from thoughtline.stores.postgres.writer import GroupWriter
 
 PAGE = 100
@@ -52,8 +54,8 @@ SELECT tenant, entry, array_agg(thoughts ORDER BY first) AS thoughts FROM batche
 WHERE entry = ANY ($1) AND thoughts IS NOT NULL GROUP BY tenant, entry
 """
 _COUNT = "SELECT coalesce(sum(shown), 0) FROM entries WHERE shown > 0"
-_REWRITE_ENTRIES = "SELECT * FROM rewrite_entries_1($1, $2, $3, $4, $5)"
-_REWRITE_THOUGHTS = "SELECT rewrite_thoughts_1($1, $2, $3, $4)"
+_REWRITE_ENTRIES = "SELECT * FROM rewrite_entries_2($1, $2, $3, $4, $5)"
+_REWRITE_THOUGHTS = "SELECT * FROM rewrite_thoughts_2($1, $2, $3, $4)"
 _WITH_THOUGHTS = """
 SELECT b.session, b.id, b.nth, b.first, b.said, b.thoughts, b.tenant, b.entry AS about,
     e.id AS entry, e.rev, e.memo
@@ -65,7 +67,7 @@ ORDER BY b.session, b.first, b.nth LIMIT $7
 """
 _ENTRIES = "SELECT id, tenant, rev, memo FROM entries WHERE id = ANY ($1)"
 _FILED_NAMES = "SELECT name FROM names WHERE name = ANY ($1) AND filed = ANY ($2)"
-_REINDEX = call("reindex_1", 14)
+_REINDEX = call("reindex_2", 16)
 _ORPHANS = """
 SELECT count(*) FROM names AS n
 WHERE NOT EXISTS (SELECT FROM entries AS e WHERE e.id = n.entry AND e.filed = n.filed)
@@ -152,7 +154,7 @@ class EntryTable:
         else:
             tenants = [row["tenant"] for row in await self._connections.read(_TENANTS)]
         seals = await self._seals.of(tenants)
-        return [name for seal in seals.values() for name in seal.asked([], [entry_filter.call])]
+        return [name for seal in seals.values() for name in seal.asked_calls(entry_filter.call)]
 
     async def _thoughts(self, ids: Sequence[bytes]) -> dict[bytes, list[bytes]]:
         rows = await self._connections.read(_THOUGHTS, ids)
@@ -207,20 +209,16 @@ class EntryTable:
         """Write entries that were changed; returns which: not those that others changed since."""
         if not changed:
             return set()
-        packed = [pack_entry(b"", entry) for _, entry, _ in changed.values()]
         seals = await self._seals.of(row["tenant"] for row, _, _ in changed.values())
-        memos = [
-            seals[row["tenant"]].reseal(new[8], b"", id, "memo", sealed=row.get("sealed", False))
-            for (id, (row, _, _)), new in zip(changed.items(), packed, strict=True)
-        ]
-        rows = await self._connections.write(
-            _REWRITE_ENTRIES,
-            list(changed),
-            [row["rev"] for row, _, _ in changed.values()],
-            [new[6] for new in packed],
-            [new[7] for new in packed],
-            memos,
-        )
+        values: list[tuple[bytes, int, int, int, bytes]] = []
+        for id, (row, entry, _) in changed.items():
+            *_, shown, chars, memo = pack_entry(b"", entry)
+            with suppress(KeyGone):  # replaced since, or the tenant is being deleted
+                memo = _resealed(seals[row["tenant"]], row, id, "memo", memo)
+                values.append((id, row["rev"], shown, chars, memo))
+        if not values:
+            return set()
+        rows = await self._connections.write(_REWRITE_ENTRIES, *zip(*values, strict=True))
         return {row[0] for row in rows}
 
     async def erase(self, entry_filter: EntryFilter, progress: Progress | None) -> int:
@@ -235,15 +233,21 @@ class EntryTable:
             rows = await self._connections.read(
                 _WITH_THOUGHTS, *here, _bytes(entry_filter.tenant), _bytes(session), entry, PAGE
             )
-            count += await self._erase(rows, entry_filter)
+            erased, complete = await self._erase(rows, entry_filter)
+            count += erased
             if progress is not None:
                 progress(count, count)
+            if not complete:
+                continue
             if len(rows) < PAGE:
                 return count
             here = (rows[-1]["session"], rows[-1]["first"], rows[-1]["nth"])
 
-    async def _erase(self, rows: Sequence[asyncpg.Record], entry_filter: EntryFilter) -> int:
-        count = 0
+    async def _erase(
+        self, rows: Sequence[asyncpg.Record], entry_filter: EntryFilter
+    ) -> tuple[int, bool]:
+        """Erase the thoughts of a page; returns how many, and whether that is all of them."""
+        counts: list[int] = []
         blanked: list[tuple[bytes, bytes, int, bytes]] = []
         forgotten: dict[bytes, tuple[Values, IndexEntry, None]] = {}
         seals = await self._seals.of(row["tenant"] for row in rows)
@@ -254,20 +258,22 @@ class EntryTable:
                 continue
             left = [thought for thought in thoughts if not _is_blank(*thought)]
             if left:
-                count += len(left)
                 blank = [t if _is_blank(*t) else rules.blank_thought(*t) for t in thoughts]
-                value = seals[row["tenant"]].reseal(
-                    pack_thoughts(blank),
-                    b"",
-                    row["about"],
-                    "thoughts",
-                    sealed=row.get("sealed", False),
-                )
+                packed, seal = pack_thoughts(blank), seals[row["tenant"]]
+                try:
+                    value = _resealed(seal, row, row["about"], "thoughts", packed)
+                except KeyGone:  # replaced since: again
+                    return 0, False
                 blanked.append((row["session"], row["id"], row["nth"], value))
+                counts.append(len(left))
             if row["entry"] is not None:
                 other, _ = rules.forget_entry(entry, ALL_ENTRIES)
                 if other != entry:
                     forgotten[row["entry"]] = (row, other, None)
+        if blanked:
+            done = await self._connections.write(_REWRITE_THOUGHTS, *zip(*blanked, strict=True))
+            if len(done) < len(blanked):  # the others have another key by now
+                return sum([counts[place - 1] for (place,) in done]), False
         while forgotten:
             for id in await self._rewrite(forgotten):
                 del forgotten[id]
@@ -279,9 +285,7 @@ class EntryTable:
                 )
                 for row in await self._again(list(forgotten))
             }
-        if blanked:
-            await self._connections.write(_REWRITE_THOUGHTS, *zip(*blanked, strict=True))
-        return count
+        return sum(counts), True
 
     # -- the index of a session ------------------------------------------------------------------
 
@@ -300,7 +304,7 @@ class EntryTable:
         names = [
             dict(
                 zip(
-                    seals[row["tenant"]].names(entry.keys, sealed=row.get("sealed", False)),
+                    seals[row["tenant"]].names(entry.keys, version=sealed_with(row, "memo")),
                     entry.keys,
                     strict=True,
                 )
@@ -321,20 +325,26 @@ class EntryTable:
     ) -> None:
         """Replace the index entries of these turns, and delete those of the turns in `remove`."""
         id, owner = session.encode(), tenant.encode()
-        rows, names = pack_entries(id, owner, entries)
-        seal = await self._seals.sealing(owner)
-        if seal.seals:
-            rows, names = seal_entries(rows, entries, seal)
-        columns = list(zip(*rows, strict=True)) if rows else [()] * 9
-        (old,) = await self._connections.write(
-            _REINDEX,
-            id,
-            [entry_id(id, turn.encode()) for turn in remove],
-            [1] * len(rows),
-            *columns,
-            [n + 1 for n, _ in names],
-            [name for _, name in names],
-        )
+        plain_rows, names = pack_entries(id, owner, entries)
+        rows = plain_rows
+        while True:
+            seal = await self._seals.sealing(owner)
+            if seal.seals:
+                rows, names = seal_entries(plain_rows, entries, seal)
+            columns = list(zip(*rows, strict=True)) if rows else [()] * 9
+            (old,) = await self._connections.write(
+                _REINDEX,
+                *(id, owner, seal.version),
+                [entry_id(id, turn.encode()) for turn in remove],
+                [1] * len(rows),
+                *columns,
+                [n + 1 for n, _ in names],
+                [name for _, name in names],
+            )
+            if old["current"]:
+                break
+            await self._seals.refuse_sealed()
+            self._seals.forget([owner])
         if old["old_id"]:
             await self._writer.note_stale([owner] * len(old["old_id"]), old)
             await self._writer.unfile_stale()
@@ -346,6 +356,11 @@ class EntryTable:
         while count and not dry_run and await self._connections.write(_PRUNE):
             pass
         return int(count)
+
+
+def _resealed(seal: TenantSeal, row: Values, id: bytes, column: str, value: bytes) -> bytes:
+    """Return a value as it is stored in place of that of an opened row."""
+    return seal.reseal_entry(value, id, column, version=sealed_with(row, column))
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -15,7 +15,7 @@ from thoughtline.errors import StoreError
 
 SQL = files("thoughtline.stores.postgres") / "sql"
 
-WORKS_FROM = 5
+WORKS_FROM = 6
 """The oldest layout whose code works with the tables that these migrations make."""
 
 _LOCK = "SET LOCAL lock_timeout = '5s'; SELECT pg_advisory_xact_lock(7305, 0)"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from thoughtline.stores.base import INTERNAL_PREFIX, Progress
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.rows import unpack_memo
-from thoughtline.stores.postgres.seals import Seals, entry_names
+from thoughtline.stores.postgres.seals import Seals, entry_names, sealed_with
 
 PAGE = 200
 """Sessions that are deleted in one transaction."""
@@ -64,8 +64,8 @@ async def _delete(
     rows = await seals.opened(await connections.read(_ENTRIES, sessions), entry="id")
     owners = await seals.of(row["tenant"] for row in rows)
     for row in rows:
-        entry, sealed = unpack_memo(row["memo"]), row.get("sealed", False)
-        own = entry_names(owners[row["tenant"]], entry, sealed=sealed)
+        seal, entry = owners[row["tenant"]], unpack_memo(row["memo"])
+        own = entry_names(seal, entry, version=sealed_with(row, "memo"))
         names += own
         filed += [row["filed"]] * len(own)
     ((deleted,),) = await connections.write(_PURGE, sessions, untouched_since, names, filed)

@@ -24,14 +24,14 @@ from thoughtline.stores.postgres.rows import (
     distinct,
     tenant_mark,
 )
-from thoughtline.stores.sealing.envelope import is_sealed
+from thoughtline.stores.sealing.envelope import is_sealed, key_version
 
 if TYPE_CHECKING:
     from thoughtline.stores.sealing.cipher import TenantCipher
     from thoughtline.stores.sealing.keychain import Keychain
 
 Values = Mapping[str, Any]
-"""A row of an answer; one that was sealed has `sealed` beside its columns."""
+"""A row of an answer; one that was sealed has beside its columns the `versions` of its keys."""
 
 HOW = "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys"
 MAX_HELD = 1024
@@ -85,15 +85,24 @@ class TenantSeal:
 
     def seal(self, value: bytes, session: bytes, row: bytes, column: str) -> bytes:
         """Return a value as it is stored."""
-        return self.reseal(value, session, row, column, sealed=self.seals)
-
-    def reseal(
-        self, value: bytes, session: bytes, row: bytes, column: str, *, sealed: bool
-    ) -> bytes:
-        """Return a value as it is stored in place of one that is sealed, or plain."""
-        if self.cipher is None or not (sealed or self.seals):
+        if self.cipher is None or not self.seals:
             return value
         return self.cipher.seal(value, session.hex(), row.hex(), column)
+
+    def seal_entry(self, value: bytes, id: bytes, column: str) -> bytes:
+        """Return a value of an index entry as it is stored."""
+        return self.seal(value, entry_group(id), id, column)
+
+    def reseal_entry(self, value: bytes, id: bytes, column: str, *, version: int) -> bytes:
+        """Return a value as it is stored in place of one that is sealed with a version, or plain.
+
+        It stays as it was: the entry is filed as its memo says.
+        """
+        if not version:
+            return value
+        if self.cipher is None:
+            raise KeyGone(f"the keys of tenant {self.tenant.decode()!r} were deleted")
+        return self.cipher.seal(value, entry_group(id).hex(), id.hex(), column, version)
 
     def open(self, value: bytes, session: bytes, row: bytes, column: str) -> bytes:
         """Return a value as it was given."""
@@ -112,37 +121,61 @@ class TenantSeal:
 
     def open_entry(
         self, id: bytes, memo: bytes, thoughts: Sequence[bytes] | None
-    ) -> tuple[bytes, Sequence[bytes] | None, bool]:
-        """Return a memo and its thoughts as they were given, and whether it is sealed."""
-        sealed = is_sealed(memo)
-        if sealed or self._requires:
-            memo = self.open(memo, b"", id, "memo")
+    ) -> tuple[bytes, Sequence[bytes] | None, int]:
+        """Return a memo and its thoughts as they were given, and the version it is sealed with."""
+        version = key_version(memo)
+        if version or self._requires:
+            memo = self.open(memo, entry_group(id), id, "memo")
         if thoughts:
-            thoughts = [self.open(one, b"", id, "thoughts") for one in thoughts]
-        return memo, thoughts, sealed
+            thoughts = [self.open(one, entry_group(id), id, "thoughts") for one in thoughts]
+        return memo, thoughts, version
 
     def names(
-        self, keys: Sequence[bytes], calls: Sequence[str] = (), *, sealed: bool
+        self, keys: Sequence[bytes], calls: Sequence[str] = (), *, version: int
     ) -> list[bytes]:
-        """Return the names under which look-up keys and calls of an entry are filed."""
-        if not sealed:
+        """Return the names of an entry that is sealed with a version, or plain."""
+        if not version:
             return [*blind(self.tenant, keys), *(call_name(self.tenant, call) for call in calls)]
-        if self.cipher is None:
+        if self.cipher is None or not self.cipher.has(version):
             return []
-        words = [b"call " + call.encode("utf-8", "surrogatepass") for call in calls]
-        mark = tenant_mark(self.tenant)
-        return [mark + name for name in (*self.cipher.blind(keys), *self.cipher.blind(words))]
+        mark, blinded = tenant_mark(self.tenant), self.cipher.blind(keys, version)
+        if calls:
+            blinded += self.cipher.blind(_call_words(calls), version)
+        return [mark + name for name in blinded]
 
-    def asked(self, keys: Sequence[bytes], calls: Sequence[str] = ()) -> list[bytes]:
-        """Return the names under which keys may be filed: sealed, plain, or both in turn."""
-        found = self.names(keys, calls, sealed=True) if self.cipher is not None else []
-        if self.cipher is None or (self.plain and not self._requires):
-            found += self.names(keys, calls, sealed=False)
+    def asked(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return the names that look-up keys may have, all of one kind after all of another."""
+        if self.cipher is None:
+            return blind(self.tenant, keys)
+        mark = tenant_mark(self.tenant)
+        found = [mark + name for name in self.cipher.asked(keys)]
+        if self.plain and not self._requires:
+            found += blind(self.tenant, keys)
         return found
+
+    def asked_calls(self, call: str) -> list[bytes]:
+        """Return the names under which the entries of a tool call may be filed."""
+        mark, plain = tenant_mark(self.tenant), [call_name(self.tenant, call)]
+        if self.cipher is None:
+            return plain
+        return [*(mark + name for name in self.cipher.asked(_call_words([call]))), *plain]
 
     @property
     def _requires(self) -> bool:
         return self._keychain is not None and self._keychain.requires
+
+
+def entry_group(id: bytes) -> bytes:
+    """Return what an entry shares the key of its values with: one in 256 of its tenant's entries.
+
+    A look-up does not know their sessions, and one key for all would seal more values than random
+    nonces allow.
+    """
+    return id[:1]
+
+
+def _call_words(calls: Sequence[str]) -> list[bytes]:
+    return [b"call " + call.encode("utf-8", "surrogatepass") for call in calls]
 
 
 class Seals:
@@ -294,18 +327,26 @@ def _is_sealed(row: Values) -> bool:
 
 def open_row(row: Values, seal: TenantSeal, entry: str = "entry") -> Values:
     """Return a row with its content opened."""
-    values = {**row, "sealed": True}
+    values, versions = {**row}, {}
     if row.get("memo"):
-        values["memo"] = seal.open(row["memo"], b"", row[entry], "memo")
-        values["sealed"] = is_sealed(row["memo"])
+        values["memo"] = seal.open(row["memo"], entry_group(row[entry]), row[entry], "memo")
+        versions["memo"] = key_version(row["memo"])
     if thoughts := row.get("thoughts"):
         several = thoughts if isinstance(thoughts, list) else [thoughts]
-        opened = [seal.open(one, b"", row[entry], "thoughts") for one in several]
+        group = entry_group(row[entry])
+        opened = [seal.open(one, group, row[entry], "thoughts") for one in several]
         values["thoughts"] = opened if isinstance(thoughts, list) else opened[0]
+        versions["thoughts"] = key_version(several[0])
     if row.get("said"):
         name = row_name(row["id"], row["nth"])
         values["said"] = seal.open(row["said"], row["session"], name, "said")
+    values["versions"] = versions
     return values
+
+
+def sealed_with(row: Values, column: str) -> int:
+    """Return the version that a value of an opened row is sealed with; 0: it is plain."""
+    return int(row.get("versions", {}).get(column, 0))
 
 
 def row_name(batch: bytes, nth: int) -> bytes:
@@ -313,9 +354,9 @@ def row_name(batch: bytes, nth: int) -> bytes:
     return b"%d %b" % (nth, batch)
 
 
-def entry_names(seal: TenantSeal, entry: IndexEntry, *, sealed: bool) -> list[bytes]:
+def entry_names(seal: TenantSeal, entry: IndexEntry, *, version: int) -> list[bytes]:
     """Return the names under which an entry is filed, each once."""
-    return list(dict.fromkeys(seal.names(entry.keys, entry.calls, sealed=sealed)))
+    return list(dict.fromkeys(seal.names(entry.keys, entry.calls, version=version)))
 
 
 def seal_batch(packed: PackedBatch, seal: TenantSeal) -> PackedBatch:
@@ -336,7 +377,7 @@ def _sealed_row(row: Row, packed: PackedBatch, seal: TenantSeal) -> Row:
     nth, *about, said, thoughts = row
     said = seal.seal(said, packed.session, row_name(packed.id, nth), "said")
     if thoughts is not None:
-        thoughts = seal.seal(thoughts, b"", row[5] or b"", "thoughts")
+        thoughts = seal.seal_entry(thoughts, row[5] or b"", "thoughts")
     return (nth, *about, said, thoughts)  # type: ignore[return-value]
 
 
@@ -347,6 +388,6 @@ def seal_entries(
     names = [
         (n, name)
         for n, entry in enumerate(distinct(index))
-        for name in entry_names(seal, entry, sealed=seal.seals)
+        for name in entry_names(seal, entry, version=seal.version if seal.seals else 0)
     ]
-    return [(*row[:8], seal.seal(row[8], b"", row[0], "memo")) for row in entries], names
+    return [(*row[:8], seal.seal_entry(row[8], row[0], "memo")) for row in entries], names

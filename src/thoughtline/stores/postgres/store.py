@@ -235,11 +235,11 @@ class PostgresStore:
                 entry = known[id].entry
             else:
                 try:
-                    memo, thoughts, sealed = seal.open_entry(id, memo, thoughts)
+                    memo, thoughts, version = seal.open_entry(id, memo, thoughts)
                 except KeyGone:  # the tenant was deleted, or is being deleted
                     continue
                 entry = rules.with_thoughts(unpack_memo(memo), unpack_thoughts(thoughts))
-                names = seal.names(entry.keys, sealed=sealed)
+                names = seal.names(entry.keys, version=version)
                 self._bodies.put(id, seal.tenant, revision, entry, names)
             if refusals is not None:
                 entry = with_refusals(entry, refusals)

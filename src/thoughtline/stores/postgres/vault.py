@@ -16,7 +16,7 @@ from thoughtline.stores.postgres.seals import (
     open_row,
     row_name,
 )
-from thoughtline.stores.sealing.envelope import is_sealed, key_version
+from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sealing.tenant_keys import KeyRow
 from thoughtline.stores.sealing.vault import SealState, ValueCounts
 
@@ -37,7 +37,7 @@ _PRIMARY = """
 UPDATE sealing SET master = $1,
     plain = CASE master WHEN '' THEN EXISTS (SELECT FROM sessions) ELSE plain END
 """
-_ADD = "SELECT add_keys_1($1, $2, $3, $4)"
+_ADD = "SELECT add_keys_2($1, $2, $3, $4)"
 _REPLACE = "SELECT replace_keys_1($1, $2, $3, $4, $5)"
 _TOTAL = "SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM entries)"
 _BATCHES = """
@@ -86,8 +86,8 @@ class PostgresVault:
         plain = 0
         sealed: dict[tuple[str, int], int] = {}
         for row in await self._connections.read(_COUNTS):
-            if is_sealed(row["head"]):
-                place = (row["tenant"].decode(), key_version(row["head"]))
+            if version := key_version(row["head"]):
+                place = (row["tenant"].decode(), version)
                 sealed[place] = sealed.get(place, 0) + row["count"]
             else:
                 plain += row["count"]
@@ -207,7 +207,7 @@ class PostgresVault:
         said = seal.seal(opened["said"], row["session"], row_name(row["id"], row["nth"]), "said")
         thoughts = opened["thoughts"]
         if thoughts is not None:
-            thoughts = seal.seal(thoughts, b"", row["entry"], "thoughts")
+            thoughts = seal.seal_entry(thoughts, row["entry"], "thoughts")
         await self._connections.write(
             _RESEAL_BATCH,
             *(said, thoughts, row["session"], row["id"], row["nth"], row["said"], row["thoughts"]),
@@ -218,24 +218,19 @@ class PostgresVault:
         if not _is_stale(row["memo"], seal):
             return False
         try:
-            memo = seal.open(row["memo"], b"", row["id"], "memo")
+            memo, _, before = seal.open_entry(row["id"], row["memo"], None)
         except KeyGone:
             return False
-        entry, before = unpack_memo(memo), is_sealed(row["memo"])
-        names = [entry_names(seal, entry, sealed=sealed) for sealed in (before, seal.seals)]
+        entry, sealed = unpack_memo(memo), seal.seal_entry(memo, row["id"], "memo")
+        old, new = (entry_names(seal, entry, version=v) for v in (before, key_version(sealed)))
         await self._connections.write(
             _RESEAL_ENTRY,
-            row["id"],
-            row["rev"],
-            seal.seal(memo, b"", row["id"], "memo"),
-            row["filed"],
-            *(([], []) if before == seal.seals else names),
+            *(row["id"], row["rev"], sealed, row["filed"]),
+            *(([], []) if old == new else (old, new)),
         )
         return True
 
 
 def _is_stale(value: bytes, seal: TenantSeal) -> bool:
     """Whether a value is not sealed with the newest key of its tenant, or not plain."""
-    if not seal.seals:
-        return is_sealed(value)
-    return not is_sealed(value) or key_version(value) != seal.version
+    return key_version(value) != (seal.version if seal.seals else 0)

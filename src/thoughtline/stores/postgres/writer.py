@@ -23,7 +23,6 @@ from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import call
 from thoughtline.stores.postgres.rows import PackedBatch, unpack_memo
 from thoughtline.stores.postgres.seals import Seals, entry_names, seal_batch
-from thoughtline.stores.sealing.envelope import is_sealed
 
 MAX_BATCHES = 128
 MAX_BYTES = 4 << 20
@@ -287,8 +286,8 @@ class GroupWriter:
             tenants, old["old_id"], old["old_filed"], old["old_memo"], strict=True
         ):
             with contextlib.suppress(SealError):  # the tenant is being deleted
-                entry = unpack_memo(seals[tenant].open(memo, b"", id, "memo"))
-                names = entry_names(seals[tenant], entry, sealed=is_sealed(memo))
+                opened, _, version = seals[tenant].open_entry(id, memo, None)
+                names = entry_names(seals[tenant], unpack_memo(opened), version=version)
                 self._stale.append((names, [filed] * len(names)))
 
     async def unfile_stale(self) -> None:

@@ -10,9 +10,8 @@ from msgspec import Struct
 
 from thoughtline.errors import SealError
 from thoughtline.stores.base import Progress
-from thoughtline.stores.sealing.ring import KeyRing
+from thoughtline.stores.sealing.ring import KeyRing, MasterKey
 from thoughtline.stores.sealing.tenant_keys import (
-    LOOKUP_VERSION,
     MAX_VERSION,
     KeyRow,
     new_row,
@@ -94,40 +93,59 @@ async def re_encrypt(
     ring: KeyRing,
     *,
     tenant: str | None = None,
+    names: bool = False,
     rate: float = 0.0,
     progress: Progress | None = None,
 ) -> int:
     """Seal everything with a new key of each tenant, then delete the old ones; returns the rows.
 
-    What is plain is sealed on the way. A tenant that has two keys already was interrupted.
+    What is plain is sealed on the way. `names`: the look-up keys get a new key as well. A tenant
+    that has two keys already was interrupted: it goes on.
     """
     state = await vault.seal_state()
     if not state.primary:
         await vault.set_primary(ring.newest.id)
     master = ring.get(state.primary or ring.newest.id)
-    newest = _newest(await vault.key_rows(), tenant)
-    fresh: list[KeyRow] = []
-    for owner, versions in newest.items():
-        if len(versions) == 1:
-            if versions[0].version == MAX_VERSION:
-                raise SealError(
-                    f"tenant {owner!r} has had {MAX_VERSION} keys, and cannot have more"
-                )
-            fresh.append(new_row(owner, versions[0].version + 1, master))
-    await vault.add_keys(fresh)
+    tenants = _by_tenant(await vault.key_rows(), tenant)
+    while fresh := [row for rows in tenants.values() for row in _fresh(rows, master, names=names)]:
+        await vault.add_keys(fresh)  # unless somebody else just did
+        tenants = _by_tenant(await vault.key_rows(), tenant)
     resealed = await vault.reseal(tenant=tenant, rate=rate, progress=progress)
-    for versions in _newest(await vault.key_rows(), tenant).values():
-        await vault.drop_keys(versions[:-1])
+    # Somebody else may have begun anew meanwhile: only what was old before is not needed any more.
+    old = {(row.tenant, row.version) for rows in tenants.values() for row in _superseded(rows)}
+    rows = [row for row in await vault.key_rows() if (row.tenant, row.version) in old]
+    while rows and await vault.drop_keys(rows) < len(rows):  # some were just wrapped again
+        rows = [row for row in await vault.key_rows() if (row.tenant, row.version) in old]
     return resealed
 
 
-def _newest(rows: list[KeyRow], tenant: str | None) -> dict[str, list[KeyRow]]:
-    """Return the keys of values by tenant, the newest last."""
+def _by_tenant(rows: list[KeyRow], tenant: str | None) -> dict[str, list[KeyRow]]:
+    """Return the keys by tenant: those of look-up keys first, and the newest last."""
     found: dict[str, list[KeyRow]] = {}
     for row in sorted(rows, key=lambda row: row.version):
-        if row.version != LOOKUP_VERSION and tenant in {None, row.tenant}:
+        if tenant in {None, row.tenant}:
             found.setdefault(row.tenant, []).append(row)
     return found
+
+
+def _fresh(rows: list[KeyRow], master: MasterKey, *, names: bool) -> list[KeyRow]:
+    """Return the new keys of a tenant; none where it has got them already."""
+    versions = [row.version for row in rows]
+    newest = versions[-1]
+    if sum(version > 0 for version in versions) > 1 and (not names or -newest in versions):
+        return []
+    if newest == MAX_VERSION:
+        owner = rows[0].tenant
+        raise SealError(f"tenant {owner!r} has had {MAX_VERSION} keys, and cannot have more")
+    wanted = [newest + 1, *([-(newest + 1)] if names else [])]
+    return [new_row(rows[0].tenant, version, master) for version in wanted]
+
+
+def _superseded(rows: list[KeyRow]) -> list[KeyRow]:
+    """Return the keys that nothing needs that is sealed with the newest one."""
+    newest = rows[-1].version
+    lookup = min(row.version for row in rows)  # the last that came
+    return [row for row in rows if row.version not in {newest, lookup}]
 
 
 async def refuse_use(vault: KeyVault, id: str) -> None:

@@ -7,6 +7,8 @@ from the tenant's: random nonces never come near their limit.
 
 A look-up key is blinded by AES: four bytes from the block of its first four, twelve from the block
 of the whole. Keys that share their beginning still do, so an index keeps them on one page.
+The key for that may be replaced: one serves the entries that are sealed with a certain version of
+the key of values, and with later ones. So an entry's memo says under which names it is filed.
 """
 
 import os
@@ -47,23 +49,29 @@ def key_gone(tenant: str) -> KeyGone:
 class TenantCipher:
     """The keys of one tenant, ready to be used; safe to share between threads."""
 
-    def __init__(self, tenant: str, lookup_key: bytes, keys: Mapping[int, bytes]) -> None:
+    def __init__(
+        self, tenant: str, lookup_keys: Mapping[int, bytes], keys: Mapping[int, bytes]
+    ) -> None:
+        """Hold the keys of values by version, and those of look-up keys by the first they serve."""
         self.tenant = tenant
         self.version = max(keys)
         self._keys = dict(keys)
-        self._lookup_key = blake2b(b"look-up keys", key=lookup_key, digest_size=32).digest()
-        self._words_key = blake2b(b"words", key=lookup_key, digest_size=32).digest()
-        self._head = FORMAT + self.version.to_bytes(2, "big")
+        self._blinders = [
+            (since, Blinder(lookup_keys[since])) for since in sorted(lookup_keys, reverse=True)
+        ]
         self._bound = _sized(tenant)
         self._sessions: dict[tuple[int, str], tuple[AESGCM, bytes]] = {}
-        self._threads = threading.local()
 
-    def seal(self, value: bytes, session: str, batch: str, column: str) -> bytes:
-        """Seal a value with the newest key, for this place only."""
-        cipher, bound = self._of_session(self.version, session)
+    def seal(
+        self, value: bytes, session: str, batch: str, column: str, version: int | None = None
+    ) -> bytes:
+        """Seal a value for this place only, with the newest key or with that of a version."""
+        version = version or self.version
+        cipher, bound = self._of_session(version, session)
         nonce = os.urandom(NONCE)
         bound = b"%b%b%b" % (bound, _sized(batch), column.encode())
-        return b"%b%b%b" % (self._head, nonce, cipher.encrypt(nonce, value, bound))
+        text = cipher.encrypt(nonce, value, bound)
+        return b"%b%b%b%b" % (FORMAT, version.to_bytes(2, "big"), nonce, text)
 
     def open(self, value: bytes, session: str, batch: str, column: str) -> bytes:
         """Open a value that was sealed for this place. Raises `SealError` for any other."""
@@ -80,22 +88,23 @@ class TenantCipher:
                 "or put there from elsewhere: it does not open"
             ) from None
 
-    def blind(self, keys: Sequence[bytes]) -> list[bytes]:
-        """Return the keys under which these look-up keys are filed; other words as a whole."""
-        if not keys:
-            return []
-        if any(len(key) != KEY_SIZE for key in keys):
-            return [self._blind_one(key) for key in keys]
-        block = self._block_cipher()
-        heads = block.update(b"".join([key[:SHARED_BYTES] + _PAD for key in keys]))
-        tails = block.update(b"".join(keys))
-        pairs = zip(iter_unpack(_HEADS, heads), iter_unpack(_TAILS, tails), strict=True)
-        return [head + tail for (head,), (tail,) in pairs]
+    def has(self, version: int) -> bool:
+        """Whether a key of values is there."""
+        return version in self._keys
 
-    def _blind_one(self, key: bytes) -> bytes:
-        if len(key) == KEY_SIZE:
-            return self.blind([key])[0]
-        return blake2b(key, key=self._words_key, digest_size=KEY_SIZE).digest()
+    def blind(self, keys: Sequence[bytes], version: int | None = None) -> list[bytes]:
+        """Return the names of look-up keys, of an entry that is sealed with a version."""
+        for since, blinder in self._blinders:
+            if version is None or since <= version:
+                return blinder.blind(keys)
+        return []
+
+    def asked(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return all names that look-up keys may have, those of the newest key first."""
+        blinders = self._blinders
+        if len(blinders) == 1:
+            return blinders[0][1].blind(keys)
+        return [name for _, blinder in blinders for name in blinder.blind(keys)]
 
     def _of_session(self, version: int, session: str) -> tuple[AESGCM, bytes]:
         place = (version, session)
@@ -112,13 +121,39 @@ class TenantCipher:
             self._sessions[place] = found
         return found
 
+
+class Blinder:
+    """Makes names of look-up keys, with one key; safe to share between threads."""
+
+    def __init__(self, key: bytes) -> None:
+        self._blocks_key = blake2b(b"look-up keys", key=key, digest_size=32).digest()
+        self._words_key = blake2b(b"words", key=key, digest_size=32).digest()
+        self._threads = threading.local()
+
+    def blind(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return the names of these look-up keys; other words are hashed as a whole."""
+        if not keys:
+            return []
+        if any(len(key) != KEY_SIZE for key in keys):
+            return [self._blind_one(key) for key in keys]
+        block = self._block_cipher()
+        heads = block.update(b"".join([key[:SHARED_BYTES] + _PAD for key in keys]))
+        tails = block.update(b"".join(keys))
+        pairs = zip(iter_unpack(_HEADS, heads), iter_unpack(_TAILS, tails), strict=True)
+        return [head + tail for (head,), (tail,) in pairs]
+
+    def _blind_one(self, key: bytes) -> bytes:
+        if len(key) == KEY_SIZE:
+            return self.blind([key])[0]
+        return blake2b(key, key=self._words_key, digest_size=KEY_SIZE).digest()
+
     def _block_cipher(self) -> CipherContext:
         """Return AES itself; a context is not for two threads at once."""
         found: CipherContext | None = getattr(self._threads, "block", None)
         if found is None:
             # One block at a time of what is a hash already: equal keys have to stay equal.
             mode = modes.ECB()  # noqa: S305
-            found = self._threads.block = Cipher(algorithms.AES(self._lookup_key), mode).encryptor()
+            found = self._threads.block = Cipher(algorithms.AES(self._blocks_key), mode).encryptor()
         return found
 
 

@@ -15,5 +15,5 @@ def is_sealed(value: bytes) -> bool:
 
 
 def key_version(value: bytes) -> int:
-    """Return the version of the tenant's key that a sealed value was sealed with."""
-    return int.from_bytes(value[1:HEAD], "big")
+    """Return the version of the tenant's key that a value was sealed with; 0 for a plain one."""
+    return int.from_bytes(value[1:HEAD], "big") if value[:1] == FORMAT else 0

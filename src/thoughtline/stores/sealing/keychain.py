@@ -13,7 +13,7 @@ from thoughtline.errors import SealError
 from thoughtline.stores.sealing.cipher import TenantCipher
 from thoughtline.stores.sealing.envelope import FORMAT, is_sealed
 from thoughtline.stores.sealing.ring import KeyRing
-from thoughtline.stores.sealing.tenant_keys import LOOKUP_VERSION, KeyRow, unwrap
+from thoughtline.stores.sealing.tenant_keys import MAX_VERSION, KeyRow, unwrap
 
 _HELD = 1024
 _PURPOSE = b"thoughtline: spill files"
@@ -41,10 +41,11 @@ class Keychain:
         if held is not None and held[0] == marks:
             return held[1]
         keys = {row.version: unwrap(row, self.ring) for row in rows}
-        lookup_key = keys.pop(LOOKUP_VERSION, None)
-        if lookup_key is None or not keys:
+        lookup_keys = {-version: key for version, key in keys.items() if version <= 0}
+        keys = {version: key for version, key in keys.items() if version > 0}
+        if not keys or min(lookup_keys, default=MAX_VERSION) > min(keys):
             raise SealError(f"the keys of tenant {tenant!r} are not complete in the store")
-        made = TenantCipher(tenant, lookup_key, keys)
+        made = TenantCipher(tenant, lookup_keys, keys)
         if len(self._ciphers) >= _HELD:
             self._ciphers.clear()
         self._ciphers[tenant] = (marks, made)

@@ -1,8 +1,8 @@
 """The keys of a tenant: random, wrapped by a master key, kept in the store as rows.
 
-Version 0 is the key of look-up keys, which stays for the life of the tenant; those above are keys
-of values, of which the highest seals what is new. Whoever deletes the rows makes everything of the
-tenant unreadable.
+Versions above 0 are keys of values, of which the highest seals what is new. Version -N, and at
+first 0, is the key of the look-up keys of entries that are sealed with version N or a later one.
+Whoever deletes the rows makes everything of the tenant unreadable.
 """
 
 import secrets
@@ -14,7 +14,7 @@ from thoughtline.errors import SealError
 from thoughtline.stores.sealing.ring import KEY_BYTES, KeyRing, MasterKey
 
 LOOKUP_VERSION = 0
-"""The version under which the key of look-up keys is kept."""
+"""The version under which the first key of look-up keys is kept."""
 MAX_VERSION = 0xFFFF
 _MAX_FIRST = 0x4000
 _PURPOSE = b"thoughtline: tenant keys"

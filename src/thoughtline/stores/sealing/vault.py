@@ -43,7 +43,10 @@ class KeyVault(Protocol):
         """Say which master key wraps what is new."""
 
     async def add_keys(self, rows: Sequence[KeyRow]) -> int:
-        """Write keys of tenants that have some already; returns how many were not there yet."""
+        """Write keys of tenants, newer than those they have; returns how many.
+
+        A key of look-up keys is written together with the key of values that it begins with.
+        """
 
     async def replace_keys(self, rows: Sequence[tuple[KeyRow, KeyRow]]) -> int:
         """Replace rows by others, each only if it is still the same; returns how many."""

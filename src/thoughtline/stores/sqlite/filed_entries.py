@@ -12,7 +12,7 @@ from thoughtline.errors import KeyGone
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.row import RowPlace, open_entry, pack_entry
-from thoughtline.stores.sealing.envelope import is_sealed
+from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sqlite import statements, summaries
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
@@ -62,7 +62,7 @@ class EntryRow(msgspec.Struct, frozen=True):
     place: RowPlace
     touched: float
     kept: bool
-    sealed: bool
+    version: int  # of the key that its memo is sealed with; 0: it is plain
     entry: IndexEntry
 
     @property
@@ -83,7 +83,7 @@ def _unpack(db: Connection, value: bytes | None) -> list[EntryRow]:
                 place,
                 float(touched),
                 kept=bool(kept),
-                sealed=is_sealed(memo),
+                version=key_version(memo),
                 entry=_open(db, memo, place),
             )
         )
@@ -111,7 +111,7 @@ def update(db: Connection, changed: Sequence[tuple[EntryRow, IndexEntry]]) -> No
     values: list[Any] = []
     for row, entry in changed:
         found = rules.entry_summary(entry)
-        memo = db.cipher.reseal(pack_entry(entry), row.place, "memo", sealed=row.sealed)
+        memo = db.cipher.reseal(pack_entry(entry), row.place, "memo", version=row.version)
         values += (row.position, found.entries, found.chars, bytearray(memo))
     statements.execute(db, _UPDATE, "(?, ?, ?, ?)", values)
     _leave_summaries(db, [row for row, _ in changed])
@@ -123,7 +123,7 @@ def take_out(db: Connection, found: Sequence[EntryRow]) -> None:
     """Take entries out of the index, with the keys that they are filed under."""
     keys: list[int | bytearray] = []
     for row in found:
-        for name in db.cipher.filed(row.tenant, row.entry.keys, sealed=row.sealed):
+        for name in db.cipher.filed(row.tenant, row.entry.keys, version=row.version):
             keys += (row.tenant_number, bytearray(name), row.position)
     delete_keys(db, keys)
     positions = [row.position for row in found]
@@ -142,7 +142,7 @@ def _leave_summaries(db: Connection, found: Sequence[EntryRow]) -> None:
     calls = [
         (bytearray(name), row.position)
         for row in found
-        for name in summaries.listed_calls(db, row.tenant, row.entry, sealed=row.sealed)
+        for name in summaries.listed_calls(db, row.tenant, row.entry, version=row.version)
     ]
     summaries.remove_entries(db, [row.position for row in found], calls)
 

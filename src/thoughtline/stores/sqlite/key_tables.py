@@ -29,7 +29,8 @@ UPDATE sealing SET
 """
 _OF_TENANT = "SELECT version, master, wrapped FROM tenant_keys WHERE tenant = ? ORDER BY version"
 _OF_ALL = "SELECT tenant, version, master, wrapped FROM tenant_keys ORDER BY tenant, version"
-_ADD = "INSERT OR IGNORE INTO tenant_keys (tenant, version, master, wrapped) VALUES (?, ?, ?, ?)"
+_NEWEST = "SELECT coalesce(max(version), -1) FROM tenant_keys WHERE tenant = ?"
+_ADD = "INSERT INTO tenant_keys (tenant, version, master, wrapped) VALUES (?, ?, ?, ?)"
 _REPLACE = """
 UPDATE tenant_keys SET master = ?, wrapped = ? WHERE tenant = ? AND version = ? AND wrapped = ?
 """
@@ -105,12 +106,17 @@ def sealing_cipher(db: Connection, keychain: "Keychain", tenant: str) -> "Tenant
     return keychain.cipher(tenant, found)
 
 
-def add_rows(db: Connection, rows: "Iterable[KeyRow]") -> int:
-    """Write keys that are not there yet; returns how many."""
-    return sum(
-        db.execute(_ADD, (row.tenant, row.version, row.master, row.wrapped)).rowcount
-        for row in rows
-    )
+def add_rows(db: Connection, rows: "Sequence[KeyRow]") -> int:
+    """Write keys that are newer than those that a tenant has; returns how many."""
+    newest = {tenant: db.execute(_NEWEST, (tenant,)).fetchone()[0] for tenant in _tenants(rows)}
+    fresh = [row for row in rows if abs(row.version) > newest[row.tenant]]
+    for row in fresh:
+        db.execute(_ADD, (row.tenant, row.version, row.master, row.wrapped))
+    return len(fresh)
+
+
+def _tenants(rows: "Iterable[KeyRow]") -> set[str]:
+    return {row.tenant for row in rows}
 
 
 def replace_rows(db: Connection, rows: "Sequence[tuple[KeyRow, KeyRow]]") -> int:

@@ -2,16 +2,17 @@
 
 A reader looks for rows that are not as they should be, by the first three bytes of their columns,
 which say the version of the key; the writer opens and seals those, each group in a transaction of
-its own. The names of an entry change with its row only where it was plain before, or will be.
+its own. With its memo, an entry is filed under the names that belong to the new key.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from thoughtline.errors import KeyGone, SealError
 from thoughtline.stores.row import RowPlace, open_entry
-from thoughtline.stores.sealing.envelope import is_sealed, key_version
+from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sealing.vault import ValueCounts
 from thoughtline.stores.sqlite import filed_entries, key_tables, summaries
 from thoughtline.stores.sqlite.connection import Connection
@@ -21,9 +22,6 @@ PAGE = 500
 """Rows that are looked at by one statement."""
 CHUNK = 32
 """Rows that are sealed in one transaction."""
-_PLAIN = -1
-"""Stands for the version of what is not sealed."""
-
 _HEADS = """
 SELECT b.position, t.tenant,
     substr(b.memo, 1, 3), substr(b.thoughts, 1, 3), substr(b.said, 1, 3)
@@ -82,17 +80,12 @@ def _stale_page(db: Connection, after: int, tenant: str | None, *, plain: bool) 
     positions = [
         position
         for position, owner, *heads in found
-        if any(_is_stale(head, _PLAIN if plain else keys.get(owner, 0)) for head in heads)
+        if any(
+            head and key_version(head) != (0 if plain else keys.get(owner, -1)) for head in heads
+        )
     ]
     more = len(found) == PAGE
     return StalePage(positions, found[-1][0] if more else newest, newest, more)
-
-
-def _is_stale(head: bytes, version: int) -> bool:
-    """Whether a value is not sealed with this version, or not plain."""
-    if not head:
-        return False
-    return (key_version(head) if is_sealed(head) else _PLAIN) != version
 
 
 def reseal(db: Connection, positions: Sequence[int]) -> int:
@@ -107,35 +100,46 @@ def _reseal(db: Connection, position: int) -> bool:
     number, *names, memo, thoughts, said = found
     place = row_place(*names)
     try:
-        if memo:
-            _refile(db, position, number, place, memo)
         values = [
             bytearray(db.cipher.seal(db.cipher.open(value, place, column), place, column))
             if value
             else bytearray()
             for column, value in (("memo", memo), ("thoughts", thoughts), ("said", said))
         ]
+        refiled = bool(memo) and _refile(db, (number, position), place, memo, bytes(values[0]))
     except KeyGone:  # of a tenant that is being deleted
         return False
     db.execute(_UPDATE, (*values, position))
-    if memo and is_sealed(memo) != db.cipher.seals:
+    if refiled:
         summaries.add_again(db, [position])
     return True
 
 
-def _refile(db: Connection, position: int, tenant: int, place: RowPlace, memo: bytes) -> None:
-    """File an entry under other names, if it was plain and will be sealed, or the reverse."""
-    before, after = is_sealed(memo), db.cipher.seals
-    if before == after:
-        return
+def _refile(
+    db: Connection, numbers: tuple[int, int], place: RowPlace, memo: bytes, new_memo: bytes
+) -> bool:
+    """File an entry under other names, if its new memo has others; whether it was so.
+
+    `numbers` are the tenant's and the entry's position.
+    """
+    tenant, position = numbers
     entry = open_entry(memo, place, db.cipher)
-    old, new = (
-        db.cipher.filed(place.tenant, entry.keys, sealed=sealed) for sealed in (before, after)
-    )
-    filed_entries.delete_keys(db, [v for name in old for v in (tenant, bytearray(name), position)])
-    filed_entries.insert_keys(db, [v for name in new for v in (tenant, bytearray(name), position)])
-    calls = summaries.listed_calls(db, place.tenant, entry, sealed=before)
+    before, after = key_version(memo), key_version(new_memo)
+    # An entry without look-up keys may still have listed calls.
+    names = [*entry.keys, *map(summaries.call_name, entry.calls)]
+    old, new = (db.cipher.filed(place.tenant, names, version=v) for v in (before, after))
+    if old == new:
+        return False
+    count = len(entry.keys)
+    filed_entries.delete_keys(db, _key_rows(tenant, old[:count], position))
+    filed_entries.insert_keys(db, _key_rows(tenant, new[:count], position))
+    calls = summaries.listed_calls(db, place.tenant, entry, version=before)
     summaries.remove_entries(db, [position], [(bytearray(call), position) for call in calls])
+    return True
+
+
+def _key_rows(tenant: int, names: Sequence[bytes], position: int) -> list[Any]:
+    return [value for name in names for value in (tenant, bytearray(name), position)]
 
 
 def finish(db: Connection, after: int, *, plain: bool) -> bool:
@@ -154,8 +158,8 @@ def count_values(db: Connection) -> ValueCounts:
     """Count the rows by key."""
     plain, sealed = 0, {}
     for tenant, head, count in db.execute(_COUNTS).fetchall():
-        if is_sealed(head):
-            sealed[tenant, key_version(head)] = count
+        if version := key_version(head):
+            sealed[tenant, version] = count
         else:
             plain += count
     return ValueCounts(plain=plain, sealed=sealed)

@@ -5,6 +5,7 @@ process has deleted or replaced is not used a moment longer.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from thoughtline.errors import KeyGone, SealError
@@ -88,12 +89,12 @@ class SealingCipher:
                 continue
         raise key_gone(place.tenant)
 
-    def reseal(self, value: bytes, place: RowPlace, column: str, *, sealed: bool) -> bytes:
-        """Seal a value that takes the place of a sealed one, also where that is switched off."""
-        if not sealed and not self._keychain.seals:
+    def reseal(self, value: bytes, place: RowPlace, column: str, *, version: int) -> bytes:
+        """Seal a value with the key of the one whose place it takes; a plain one stays plain."""
+        if not version:
             return value
         cipher = self._sealing(place.tenant)
-        return cipher.seal(value, place.session, place.row, column)
+        return cipher.seal(value, place.session, place.row, column, version)
 
     def blind(self, tenant: str, names: Sequence[bytes]) -> list[bytes]:
         """Return what names are filed under that are new."""
@@ -107,17 +108,22 @@ class SealingCipher:
         """Return what names may be filed under: blinded, and plain while something may be plain."""
         known = self._known.get(tenant)
         cipher = known if known is not None and not check else self._of(tenant)
-        found = {} if cipher is None else dict(zip(cipher.blind(names), names, strict=True))
+        found = {} if cipher is None else dict(zip(cipher.asked(names), cycle(names), strict=False))
         if cipher is None or (self._state.plain and not self._keychain.requires):
             found |= {name: name for name in names}
         return found
 
-    def filed(self, tenant: str, names: Sequence[bytes], *, sealed: bool) -> list[bytes]:
+    def filed(self, tenant: str, names: Sequence[bytes], *, version: int) -> list[bytes]:
         """Return what names are filed under that are there already, sealed or plain."""
-        if not sealed:
+        if not version:
             return list(names)
         ciphers = [one for one in (self._of(tenant), self._held.get(tenant)) if one is not None]
-        return [name for cipher in ciphers for name in cipher.blind(names)]
+        return [
+            name
+            for cipher in ciphers
+            if cipher.has(version)
+            for name in cipher.blind(names, version)
+        ]
 
     def _ciphers(self, tenant: str) -> Iterator[TenantCipher]:
         """Yield what may open a value of a tenant: its keys, those that came since, those held."""

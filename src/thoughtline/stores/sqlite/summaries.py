@@ -16,7 +16,7 @@ import msgspec
 from thoughtline.errors import SealError
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.row import open_entry
-from thoughtline.stores.sealing.envelope import is_sealed
+from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sqlite import statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
@@ -87,14 +87,15 @@ def _add(db: Connection, after: int, last: int) -> None:
         # One that is damaged, or does not open, is said by look-ups.
         with suppress(msgspec.MsgspecError, ValueError, SealError):
             entry = open_entry(memo, row_place(tenant, session, row), db.cipher)
-            names = listed_calls(db, tenant, entry, sealed=is_sealed(memo))
+            names = listed_calls(db, tenant, entry, version=key_version(memo))
             calls += chain.from_iterable((bytearray(name), number) for name in names)
     statements.execute(db, _ADD_CALLS, "(?, ?)", calls)
 
 
-def listed_calls(db: Connection, tenant: str, entry: IndexEntry, *, sealed: bool) -> list[bytes]:
+def listed_calls(db: Connection, tenant: str, entry: IndexEntry, *, version: int) -> list[bytes]:
     """Return what the tool calls of an entry are listed under."""
-    return db.cipher.filed(tenant, [call_name(call) for call in entry.calls if call], sealed=sealed)
+    names = [call_name(call) for call in entry.calls if call]
+    return db.cipher.filed(tenant, names, version=version)
 
 
 def call_name(call: str) -> bytes:
