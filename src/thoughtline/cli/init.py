@@ -1,6 +1,7 @@
 """`thoughtline init`: write a commented settings file, and say what to do next."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -10,26 +11,27 @@ import click
 @click.option(
     "--path",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("thoughtline.toml"),
-    show_default=True,
-    help="Where to write it.",
+    help="Where to write it.  [default: thoughtline.toml]",
 )
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
-def init(*, path: Path, force: bool) -> None:
+def init(*, path: Path | None, force: bool) -> None:
     """Write a commented settings file.
 
     Every setting is in it with its default and one line about it, switched off: nothing changes
     until you take a `#` away. None is needed; without a file the defaults hold.
 
-    One is switched on where there is no store yet: what will be stored is sealed, with a key that
-    is written into a file beside the settings, for its user alone. Keep a copy of that file.
+    One is switched on where there is no store yet: what will be stored is sealed, with a key in a
+    file for its user alone: in the user's settings folder, where commands in other folders find it,
+    or with --path beside the settings. Keep a copy of that file.
     """
     from thoughtline.cli.init_template import template
 
     keys = _new_keys(path)
+    named = keys if path is None or keys is None else Path(keys.name)  # beside the settings
+    path = path or Path("thoughtline.toml")
     try:
         with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(template(store_keys=f"file:{keys.name}" if keys else ""))
+            file.write(template(store_keys=f"file:{named}" if named else ""))
     except FileExistsError:
         raise click.ClickException(
             f"{path} exists already; nothing was written. Use --force to overwrite it, "
@@ -51,17 +53,20 @@ def init(*, path: Path, force: bool) -> None:
     click.echo(_next_steps(path))
 
 
-def _new_keys(path: Path) -> Path | None:
+def _new_keys(path: Path | None) -> Path | None:
     """Where the keys of a store that is still to be made belong; None where there is one."""
     from thoughtline.engine.folders import store_file
     from thoughtline.errors import SettingsError
     from thoughtline.gateway.settings import load
+    from thoughtline.gateway.settings.loading import usual_keys
 
     try:
         file = store_file(load({}, os.environ, Path.cwd()).store.url)
     except SettingsError:  # of a file that is to be replaced
         file = None
-    return None if file is not None and file.exists() else path.with_suffix(".keys")
+    if file is not None and file.exists():
+        return None
+    return usual_keys(os.environ) if path is None else path.with_suffix(".keys")
 
 
 def _make_key(path: Path) -> None:
@@ -72,6 +77,8 @@ def _make_key(path: Path) -> None:
     if path.exists():
         read_ring(f"file:{path}", {})
     else:
+        with suppress(OSError):  # then it cannot be written, and that is said
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         add_key(path, new_key())
 
 

@@ -36,6 +36,7 @@ _SOURCES = (_KEYS, ("store", "secret"))
 """Keys that say where something is, which is read when the store is opened."""
 DEFAULT = "default"
 POLICIES = "policies.toml"
+KEY_FILE = "thoughtline.keys"
 """Where `thoughtline verify --write` writes if it is not told, in the user's config folder."""
 
 
@@ -68,7 +69,7 @@ def read(flags: Mapping[str, Any], env: Mapping[str, str], cwd: File) -> Loaded:
     settings = msgspec.convert(nested, Settings)
     settings = replace(
         settings,
-        store=_with_keys(_with_url(settings.store, env, cwd), found, files, cwd),
+        store=_with_keys(_with_url(settings.store, env, cwd), found, files, env, cwd),
         replay=_with_overrides(settings.replay, found, env, cwd, problems),
         upstreams=complete(configured, env, local=checks.is_loopback(settings.server.host)),
     )
@@ -199,27 +200,46 @@ def _nested(found: Mapping[Path, Value], tables: Mapping[Path, str]) -> dict[str
 def _with_url(store: StoreSettings, env: Mapping[str, str], cwd: File) -> StoreSettings:
     """A store whose file does not depend on the folder that the process happens to run in."""
     if not store.url:
-        file = user_folder("data", env) / "thoughtline.db"
-        return replace(store, url=f"sqlite:///{file}")
+        return replace(store, url=_usual_url(env))
     path = store.url.removeprefix("sqlite:///")
     if path == store.url or not path or path.startswith(("/", "?")):
         return store
     return replace(store, url=f"sqlite:///{cwd / path}")
 
 
+def _usual_url(env: Mapping[str, str]) -> str:
+    """The store of the user, which all commands use that are not told another one."""
+    return f"sqlite:///{user_folder('data', env) / 'thoughtline.db'}"
+
+
+def usual_keys(env: Mapping[str, str]) -> File:
+    """Where the keys of the user's store are, if no settings name others."""
+    return user_folder("config", env) / KEY_FILE
+
+
 def _with_keys(
     store: StoreSettings,
     found: Mapping[Path, Value],
     files: Sequence[tuple[File, str]],
+    env: Mapping[str, str],
     cwd: File,
 ) -> StoreSettings:
-    """A store whose key file lies beside the settings that name it, wherever the process runs."""
-    kind, _, path = store.keys.partition(":")
-    if kind != "file" or not path.strip():
-        return store
+    """A store whose keys and secret are found wherever the process runs.
+
+    Their files lie beside the settings that name them. The user's store has its keys in the user's
+    folder: a command in a folder without settings opens it as well.
+    """
+    usual = usual_keys(env)
+    if _KEYS not in found and store.url == _usual_url(env) and usual.is_file():
+        store = replace(store, keys=f"file:{usual}")
     folders = {source: file.parent for file, source in files}
-    folder = folders.get(found[_KEYS].source, cwd)
-    return replace(store, keys=f"file:{folder / path.strip()}")
+    for name in ("keys", "secret"):
+        kind, _, path = getattr(store, name).partition(":")
+        if kind == "file" and path.strip():
+            value = found.get(("store", name))
+            folder = folders.get(value.source, cwd) if value is not None else cwd
+            store = replace(store, **{name: f"file:{folder / path.strip()}"})
+    return store
 
 
 def _with_overrides(

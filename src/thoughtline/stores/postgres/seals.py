@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 Values = Mapping[str, Any]
 """A row of an answer; one that was sealed has beside its columns the `versions` of its keys."""
 
-HOW = "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys"
+HOW = (
+    "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys, "
+    "or give the settings that do with `--config`"
+)
 MAX_HELD = 1024
 """Tenants whose keys are held."""
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from thoughtline.stores.sealing.tenant_keys import KeyRow
     from thoughtline.stores.sealing.vault import SealState
 
-_HOW = "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys"
+_HOW = (
+    "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys, "
+    "or give the settings that do with `--config`"
+)
 _NOT_SEALED = '["",'
 _STATE = "SELECT json_array(master, plain, changes) FROM sealing"
 _PRIMARY = """
