@@ -37,20 +37,16 @@ def store() -> None:
 def migrate(store_url: str | None, config: str | None, *, as_json: bool) -> None:
     """Bring the tables of a store up to date.
 
-    Nodes of the version before go on meanwhile, and so may this one's. Run again, it does nothing.
+    Of a shared store, nodes of the version before go on meanwhile, and so may this one's. A SQLite
+    file must not be in use; interrupted, it is as it was. Run again, it does nothing.
     """
+    from thoughtline.cli.upgrade import upgrade_file
+    from thoughtline.engine.folders import store_file
     from thoughtline.stores import is_shared
 
-    url, keys = _url(store_url, config), _keys(config)
-
-    async def work() -> list[str]:
-        if is_shared(url):
-            return await _migrate_shared(url)
-        async with _opened(url, keys) as opened:
-            await opened.sessions(limit=1)  # a file is brought up to date when it is opened
-        return []
-
-    done = run(work())
+    url = _url(store_url, config)
+    _check_exists(store_file(url), url)
+    done = run(_migrate_shared(url)) if is_shared(url) else upgrade_file(url)
     if as_json:
         _print({"migrations": done})
         return
@@ -93,6 +89,7 @@ def copy(
     (`store.secret = "file:…"`; of a SQLite store it is the .secret file beside it). TO is sealed if
     the settings name keys, and FROM is opened with the same, or with those of --from-keys.
     """
+    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import make_store_folder, store_file
     from thoughtline.stores.copying import copy_store
 
@@ -100,6 +97,9 @@ def copy(
     make_store_folder(target)
     keys = _keys(config)
     own = keys if from_keys is None else from_keys
+
+    for url in (source, target):
+        upgrade_file(url)
 
     async def work() -> Any:
         async with _opened(source, own) as one, _opened(target, keys) as other:
@@ -163,11 +163,13 @@ def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
 
     `thoughtline index --check` compares the look-up index with the log.
     """
+    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import store_file
     from thoughtline.stores.checking import check_store
 
     url, keys = _url(store_url, config), _keys(config)
     _check_exists(store_file(url), url)
+    upgrade_file(url)
 
     async def work() -> Any:
         async with _opened(url, keys) as opened:

@@ -50,8 +50,10 @@ def with_new_log(command: AsyncCommand) -> Command:
 def _with_log(action: AsyncCommand, *, creates: bool) -> Command:
     @functools.wraps(action)
     def callback(*, store_url: str | None, config: str | None, **options: Any) -> None:
+        opened = open_session_log(store_url, config, creates=creates)
+
         async def work() -> None:
-            async with open_session_log(store_url, config, creates=creates) as log:
+            async with opened as log:
                 await action(log, **options)
 
         run(work())
@@ -68,6 +70,7 @@ def open_session_log(
     it is a mistake where `--store` names it, and an empty log where the settings do.
     """
     from thoughtline.agents.log import open_log
+    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import make_store_folder, store_file
     from thoughtline.gateway.settings import load
 
@@ -82,6 +85,7 @@ def open_session_log(
                 f"there is no store at {file}; check `--store`, or leave it out for the gateway's"
             )
         url = "memory://"
+    upgrade_file(url)
     return open_log(url, wire=wire, keys=options.keys)
 
 
