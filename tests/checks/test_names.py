@@ -20,7 +20,6 @@ SHARED: dict[str, str] = {}
 UNTESTED = {
     "dialects/base.py": "protocols and values; every dialect passes `dialects/contract.py`",
     "engine/caller.py": "protocols; the gateway, the transports and the agents are callers",
-    "inspector/shapes.py": "structs without behaviour; the tests of the API read their JSON",
     "stores/sealing/vault.py": "protocols and values; the stores' own vaults are tested",
     "stores/base.py": "protocols and values; every store passes `stores/contract.py`",
 }
