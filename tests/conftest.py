@@ -1,4 +1,4 @@
-"""What every test shares: the event loop, how hard hypothesis looks, and what a hang leaves."""
+"""What every test shares: the loop, the collector, how hard hypothesis looks, what a hang leaves."""
 
 import asyncio
 import gc
@@ -49,6 +49,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(scope="session")
 def anyio_backend():
     return "asyncio"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Let the garbage collector skip twelve thousand tests and all that they import.
+
+    Every full collection went through them: half a second each, and tests of memory ask for many.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 # -- a test that hangs ---------------------------------------------------------------------------
