@@ -108,6 +108,18 @@ class Calendar(SystemClock):
         return self.day or super().wall()
 
 
+class Skipping(SystemClock):
+    """Time as it is, but for what was skipped."""
+
+    skipped = 0
+
+    def wall(self):
+        return super().wall() + self.skipped
+
+    def mono(self):
+        return super().mono() + self.skipped * SECOND
+
+
 class Kept(MemoryStore):
     """A store that outlives the gateway, and can be down for writing."""
 
@@ -127,7 +139,7 @@ class Stage:
 
     def __init__(self, loop, token):
         self.loop, self.token, self.store = loop, token, Kept(Calendar())
-        self.pending, self.lines = [], io.StringIO()
+        self.pending, self.lines, self.clock = [], io.StringIO(), Skipping()
         self.refuse = None  # status and words with which the provider refuses
         self.url, self._client, self._provider, self._gateway = "", None, None, None
 
@@ -146,7 +158,9 @@ class Stage:
             if self.token
             else AccessSettings(),
         )
-        app = build(settings, store=self.store, log=self.lines, env={}, pages=inspector)
+        app = build(
+            settings, store=self.store, clock=self.clock, log=self.lines, env={}, pages=inspector
+        )
         self._gateway = await _served(app, int(self.url.rpartition(":")[2] or 0))
         self.url = f"http://127.0.0.1:{self._gateway[2]}"
 
@@ -186,6 +200,11 @@ class Stage:
     async def _written(self, session):
         while not await self.store.read(session, limit=1):
             await asyncio.sleep(0.01)
+
+    def skip(self, page, seconds):
+        """Let time pass at once, for the gateway and for a page whose clock is installed."""
+        self.clock.skipped += seconds
+        page.clock.fast_forward(seconds * 1000)
 
     def record(self, session, *turns, tenant="alice"):
         """Write a session that is over into the log."""
