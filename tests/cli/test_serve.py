@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -19,8 +20,11 @@ from websockets.sync.client import connect
 
 from thoughtline.cli import serve
 from thoughtline.cli.serve import _listen
+from thoughtline.cli.simulated import STRICT
 from thoughtline.gateway.settings import load
 
+AT_ONCE = {STRICT: "1"}
+"""For tests that are not about the simulated models, which type as fast as people read."""
 GEMINI = {"role": "user", "parts": [{"text": "hi"}]}
 
 
@@ -63,8 +67,6 @@ def start(tmp_path):
                     break
             except httpx2.TransportError:
                 pass
-            import time
-
             time.sleep(0.05)
         return said.get("url", ""), process
 
@@ -101,7 +103,7 @@ def exchange(url, messages, model="sim/deepseek/deepseek-v4-pro"):
 
 
 def test_it_serves_and_ends_on_a_signal(start):
-    url, process = start()
+    url, process = start(env=AT_ONCE)
     assert httpx2.get(f"{url}/health").status_code == 200
     messages = [{"role": "user", "content": "mend it"}]
     for turn in range(4):
@@ -125,15 +127,17 @@ SUGGESTED = {
 def test_every_suggested_model_answers(start):
     """What a newcomer copies works, also where the model speaks another dialect."""
     url, _ = start()
-    for model, (path, body) in SUGGESTED.items():
-        named = {"model": model} if "models" not in path else {}
-        reply = httpx2.post(url + path, json={**body, **named})
+    asked = [
+        (path, body if "models" in path else {"model": model, **body})
+        for model, (path, body) in SUGGESTED.items()
+    ]
+    asked.append(("/v1/chat/completions", {"model": "sim/openai", "messages": MESSAGES}))
+    with ThreadPoolExecutor() as threads:  # each takes its time
+        replies = list(threads.map(lambda one: httpx2.post(url + one[0], json=one[1]), asked))
+    for reply in replies:
         assert reply.status_code == 200, reply.text
         assert "restored=0" in reply.headers["x-thoughtline-replay"]
-    other = httpx2.post(
-        f"{url}/v1/chat/completions", json={"model": "sim/openai", "messages": MESSAGES}
-    )
-    assert other.status_code == 200, other.text
+    other = replies[-1]
     assert other.headers["x-thoughtline-translated"].startswith("chat>responses")
     climbing = httpx2.get(f"{url}/u/deepseek/v1/%2e%2e/files")
     assert (climbing.status_code, climbing.json()["error"]["code"]) == (400, "invalid_path")
@@ -172,7 +176,7 @@ def test_a_conversation_survives_kill_9(start):
     """What a client received in full is in the log, also one moment after a crash."""
     messages = [{"role": "user", "content": "mend it"}]
     for turn in range(3):
-        url, process = start()
+        url, process = start(env=AT_ONCE)
         reply, messages = exchange(url, messages)
         assert f"restored={turn}; missed=0" in reply.headers["x-thoughtline-replay"]
         process.kill()
@@ -180,7 +184,7 @@ def test_a_conversation_survives_kill_9(start):
 
 
 def test_workers_share_the_store(start):
-    url, process = start("--workers", "2")
+    url, process = start("--workers", "2", env=AT_ONCE)
     messages = [{"role": "user", "content": "mend it"}]
     for turn in range(6):
         reply, messages = exchange(url, messages, "sim/kimi-k3")
@@ -190,7 +194,7 @@ def test_workers_share_the_store(start):
 
 
 def test_workers_end_with_their_supervisor_and_give_the_port_back(start):
-    url, process = start("--workers", "2")
+    url, process = start("--workers", "2", env=AT_ONCE)
     exchange(url, [{"role": "user", "content": "mend it"}], "sim/deepseek")
     process.kill()
     process.wait()
