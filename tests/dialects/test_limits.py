@@ -1,6 +1,5 @@
 """What a flood costs: memory in proportion to its size, whatever its shape."""
 
-import gc
 import json
 import tracemalloc
 
@@ -23,7 +22,6 @@ ORIGIN = Origin(dialect="chat", provider="p", endpoint="e", model="m")
 
 def _peak(work):
     """The most memory that something takes while it runs, in bytes."""
-    gc.collect()
     tracemalloc.start()
     try:
         kept = work()
