@@ -112,3 +112,13 @@ async def test_what_is_said_after_a_deletion_is_kept(neighbours):
     await catch_up(second)
     assert await raws(first, KEY) == []
     assert await raws(first, OTHER) == ['"later"']
+
+
+@pytest.mark.parametrize("act", ["erase", "forget", "purge"])
+async def test_what_waits_is_not_found_any_more_once_a_neighbour_deleted_it(neighbours, act):
+    first, second = neighbours
+    assert await raws(second, KEY) == ['"waiting"']
+    await (first.purge(tenant="T") if act == "purge" else getattr(first, act)(WHOSE))
+    assert await raws(second, KEY) == []
+    await catch_up(second)
+    assert await raws(second, KEY) == await raws(first, KEY) == []

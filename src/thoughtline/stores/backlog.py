@@ -55,6 +55,7 @@ class _Waiting(Struct, eq=False):
     session: str
     tenant: str
     parents: dict[str, str]  # turn → the turn that it continues
+    held: float  # since when it waits
     batch: Batch | None = None
     saved: SavedBatch | None = None
     adopted: bool = False  # from another process, which may have written it
@@ -73,7 +74,7 @@ def _waiting(batch: Batch) -> _Waiting:
     """Return an item for a batch, without the batch."""
     size, keys = batch_size(batch), cache_keys(batch)
     parents = {entry.turn: entry.parent for entry in batch.index}
-    return _Waiting(next(_numbers), size, keys, batch.session, batch.tenant, parents)
+    return _Waiting(next(_numbers), size, keys, batch.session, batch.tenant, parents, batch.held)
 
 
 class Backlog:
@@ -237,6 +238,10 @@ class Backlog:
             if item.tenant == tenant and item.batch is None:
                 parents |= item.parents
         return parents
+
+    def held(self, tenant: str) -> list[float]:
+        """Return since when batches of a tenant wait."""
+        return [item.held for item in self._items.values() if item.tenant == tenant]
 
     async def _load(self, item: _Waiting) -> Batch:
         if item.batch is not None or item.saved is None:

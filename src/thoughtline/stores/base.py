@@ -10,7 +10,7 @@ process (`kill -9`). Whether it survives a power cut is stated by the implementa
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -18,6 +18,9 @@ from thoughtline.log.events import Draft, Event, Outcome
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Thought
 from thoughtline.log.turn_counts import TurnCounts
+
+if TYPE_CHECKING:
+    from thoughtline.stores.deletions import NotedDeletion
 
 Progress = Callable[[int, int], None]
 """Called with how much of a long task is done, and how much there is."""
@@ -297,6 +300,13 @@ class Store(Protocol):
         """Erase thoughts from the log, and forget their entries; returns how many thoughts.
 
         The events stay: same number, same type, with nothing in them to be sent or read.
+        """
+
+    async def deleted_since(self, tenant: str, moment: float) -> "Sequence[NotedDeletion]":
+        """Return what was deleted of a tenant since then, by this machine's clock, in order.
+
+        For what waits here and is not in the store yet. A store that only one machine has knows
+        nothing of it.
         """
 
     async def count_calls(self, call: str) -> Mapping[str, int]:

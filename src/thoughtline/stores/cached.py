@@ -2,11 +2,12 @@
 
 - `AnswerCache` has the complete answers of look-ups.
 - `RecentWrites` has what this process wrote: it is found before it is committed, and while the
-  store does not answer.
+  store does not answer. Of a store that other machines share, it keeps nothing that is committed.
   Both are emptied when another process has written to the store: an answer would lack that, or
   bring back what was erased there. Every look-up checks it first.
 - `Backlog` has what the store could not take: it waits, also in a file beside the store, and is
   written in order when the store is back. Until then `trouble` says why, and requests go on.
+  What others delete meanwhile is taken out of it by the first look-up that knows of it.
 
 `append` returns when the batch is committed, and raises `Unavailable` when it waits. A batch that
 takes long is saved beside the store meanwhile.
@@ -34,7 +35,14 @@ from thoughtline.stores.base import (
     Progress,
     Store,
 )
-from thoughtline.stores.deletions import ERASE, FORGET, PURGE, DeletionFile, NotedDeletion
+from thoughtline.stores.deletions import (
+    ERASE,
+    FORGET,
+    PURGE,
+    NeighbourDeletions,
+    NotedDeletion,
+    left_of,
+)
 from thoughtline.stores.forwarding import ForwardingStore
 from thoughtline.stores.recent_writes import Entries, RecentWrites, merge_entries
 from thoughtline.stores.saver import SavedBatch
@@ -119,7 +127,8 @@ class CachedStore(ForwardingStore):
         self._timeout = timeout
         self._short_until = 0.0  # by the monotonic clock
         self._cache = AnswerCache(entries, size)
-        self._recent = RecentWrites(min(entries, MAX_RECENT), size // 4)
+        # A machine that cannot ask does not know what another one has deleted.
+        self._recent = RecentWrites(0 if store.shared else min(entries, MAX_RECENT), size // 4)
         limit = size // 4 if backlog is None else backlog
         self._backlog = Backlog(
             BacklogEvents(
@@ -134,7 +143,9 @@ class CachedStore(ForwardingStore):
             keychain=keychain,
         )
         self._save_after = save_after if spill else 0.0
-        self._deletions = DeletionFile(spill) if spill and not store.shared else None
+        self._late_after = save_after  # seconds after which a batch may count as acknowledged
+        self._looked_through: dict[str, int] = {}  # tenant → changes that what waits knows of
+        self._deletions = NeighbourDeletions(store, spill, self._clock)
 
     @property
     def retention(self) -> float:
@@ -255,6 +266,7 @@ class CachedStore(ForwardingStore):
             version, uncommitted = self._now(tenant, keys)
             try:
                 found.update(await self._ask(tenant, missing))
+                await self._look_through(tenant)
                 if again := self._changed(tenant, keys, version):
                     version, uncommitted = self._now(tenant, keys)
                     answer = await self._ask(tenant, again)
@@ -315,18 +327,19 @@ class CachedStore(ForwardingStore):
         """Write a batch; it can be found at once, and waits if this raises `Unavailable`."""
         if self._record is not None:
             batch = self._record(batch)
+        now = batch.held or self._clock.wall()
         if not self._backlog.adopted:
             await self._backlog.adopt()
-        self._begin(batch)
+        self._begin(batch, now)
         began = time.perf_counter()
         save: list[Save] = []  # one, if it takes long
         try:
             if self._backlog:  # the order within a session matters
                 raise Unavailable(self.trouble or "the store is catching up")
-            events = await self._write(batch, save)
+            events = await self._write(batch, save, now)
         except (Unavailable, Corrupt, SealError) as error:
             self._note_trouble(error)
-            held = batch if batch.held else replace(batch, held=self._clock.wall())
+            held = replace(batch, held=now)
             await self._backlog.add(held, str(error), await save[0] if save else None)
             self._bound_memory()
             raise Unavailable(str(error)) from error
@@ -340,14 +353,16 @@ class CachedStore(ForwardingStore):
             await self._release(save)
         return events
 
-    async def _write(self, batch: Batch, save: list[Save]) -> list[Event]:
+    async def _write(self, batch: Batch, save: list[Save], now: float) -> list[Event]:
         """Write a batch; if that takes long, it is saved beside the store meanwhile."""
         if not self._save_after:
             return await self.store.append(batch)
         loop = asyncio.get_running_loop()
-        late = loop.call_later(
-            self._save_after, lambda: save.append(loop.create_task(self._backlog.hold(batch)))
-        )
+
+        def hold() -> None:
+            save.append(loop.create_task(self._backlog.hold(replace(batch, held=now))))
+
+        late = loop.call_later(self._save_after, hold)
         try:
             return await self.store.append(batch)
         finally:
@@ -359,12 +374,12 @@ class CachedStore(ForwardingStore):
             if saved := await saving:
                 await self._backlog.release(saved)
 
-    def _begin(self, batch: Batch) -> None:
+    def _begin(self, batch: Batch, now: float) -> None:
         """Make the entries of a batch findable before it is written."""
         for draft in batch.drafts:
             if draft.type == "quarantined":
                 self.clear()
-        self._recent.add(batch)
+        self._recent.add(batch, now)
         self._cache.note_write(batch)
 
     def _finish(self, batch: Batch) -> None:
@@ -393,14 +408,15 @@ class CachedStore(ForwardingStore):
         began = time.perf_counter()
         try:
             if adopted:  # whoever wrote since has seen nothing of it
-                batch = replace(batch if batch.id else await self._unwritten(batch), expect=None)
-            deleted = await self._deleted_since(batch)
-            left: Batch | None = batch
-            for deletion in deleted:
-                left = deletion.applied(left) if left is not None else None
+                batch = batch if batch.id else await self._unwritten(batch)
+                # An earlier version has saved it without saying since when.
+                ended = max([entry.at for entry in batch.index], default=self._clock.wall())
+                batch = replace(batch, expect=None, held=batch.held or ended)
+            deleted = await self._deletions.noted_since(batch.held)
+            left = left_of(batch, deleted)
             if left is not None:
                 await self.store.append(left)
-                for deletion in (await self._deleted_since(batch))[len(deleted) :]:
+                for deletion in (await self._deletions.noted_since(batch.held))[len(deleted) :]:
                     await self._delete_again(deletion)  # it came in between
         except (Unavailable, Corrupt, SealError) as error:
             self._note_trouble(error)
@@ -408,17 +424,38 @@ class CachedStore(ForwardingStore):
         except StoreError as error:
             self._give_up(batch, str(error))
         else:
-            self._committed(batch, began)
+            self._recent.remove(batch)
+            self._committed(left or replace(batch, index=()), began)
 
-    async def _deleted_since(self, batch: Batch) -> list[NotedDeletion]:
-        """Return what other processes have deleted while a batch waited."""
-        if self._deletions is None:
-            return []
-        since = batch.held or max([entry.at for entry in batch.index], default=self._clock.wall())
-        try:
-            return await asyncio.to_thread(self._deletions.since, since)
-        except OSError as error:
-            raise Unavailable(f"what was deleted meanwhile cannot be read: {error}") from error
+    async def _look_through(self, tenant: str) -> None:
+        """Take out of what waits here what others have deleted meanwhile.
+
+        What is written soon is not looked at: nobody was told that it is there.
+        """
+        since = self._recent.since
+        late = since is not None and self._clock.wall() - since >= self._late_after
+        changes, certain = self.store.changes()
+        known = self._looked_through.get(tenant) == changes and (certain or self.store.shared)
+        if known or not (late or self._backlog):
+            return
+        since = min([*([] if since is None else [since]), *self._backlog.held(tenant)], default=0.0)
+        deleted = await self._deletions.since(tenant, since)
+
+        def left(batch: Batch) -> Batch | None:
+            return left_of(batch, deleted) if batch.tenant == tenant else batch
+
+        def left_entry(entry: IndexEntry, since: float) -> IndexEntry | None:
+            batch = Batch(
+                session=entry.session, tenant=tenant, drafts=(), index=(entry,), held=since
+            )
+            other = left_of(batch, deleted)
+            return other.index[0] if other is not None else None
+
+        if deleted:
+            self._recent.change(tenant, left_entry)
+            await self._backlog.change(left)
+            self._deleted()
+        self._looked_through[tenant] = changes
 
     async def _delete_again(self, deletion: NotedDeletion) -> None:
         which = deletion.which
@@ -426,16 +463,6 @@ class CachedStore(ForwardingStore):
             await self.store.purge(session=which.session, tenant=which.tenant)
         else:
             await (self.store.erase if deletion.kind == ERASE else self.store.forget)(which)
-
-    async def _note_deletion(self, kind: str, which: EntryFilter) -> None:
-        """Tell processes in which batches wait; raises `Unavailable`."""
-        if self._deletions is None:
-            return
-        try:
-            deletion = NotedDeletion(kind, which, self._clock.wall())
-            await asyncio.to_thread(self._deletions.note, deletion)
-        except OSError as error:
-            raise Unavailable(f"the deletion cannot be noted beside the store: {error}") from error
 
     async def _unwritten(self, batch: Batch) -> Batch:
         """Return what the store does not have of a batch that a dead process may have written.
@@ -481,7 +508,7 @@ class CachedStore(ForwardingStore):
                     return None
                 return batch
 
-            await self._note_deletion(PURGE, EntryFilter(session=session, tenant=tenant))
+            await self._deletions.note(PURGE, EntryFilter(session=session, tenant=tenant))
             await self._backlog.change(kept)
         count = await self.store.purge(
             session=session, tenant=tenant, untouched_since=untouched_since, progress=progress
@@ -492,7 +519,7 @@ class CachedStore(ForwardingStore):
 
     async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         """Clear thought entries from the store's index, the cache and the backlog."""
-        await self._note_deletion(FORGET, entry_filter)
+        await self._deletions.note(FORGET, entry_filter)
         count = await self._change_waiting(lambda batch: rules.forget_in_batch(batch, entry_filter))
         count += await self.store.forget(entry_filter, progress=progress)
         self._deleted()
@@ -500,7 +527,7 @@ class CachedStore(ForwardingStore):
 
     async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         """Erase thoughts in the store, the cache and the backlog."""
-        await self._note_deletion(ERASE, entry_filter)
+        await self._deletions.note(ERASE, entry_filter)
         count = await self._change_waiting(lambda batch: rules.erase_in_batch(batch, entry_filter))
         count += await self.store.erase(entry_filter, progress=progress)
         self._deleted()
@@ -517,7 +544,7 @@ class CachedStore(ForwardingStore):
                 return batch
             total += count
             self._recent.remove(batch)
-            self._begin(other)
+            self._begin(other, other.held)
             return other
 
         await self._backlog.adopt(again=True)

@@ -5,15 +5,19 @@ noted in a file beside the store, for its owner alone, and whoever writes a batc
 takes out of it what was deleted since. A store that several machines share notes it by itself.
 """
 
+import asyncio
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from thoughtline.clock import Clock
+from thoughtline.errors import Unavailable
 from thoughtline.stores import rules
-from thoughtline.stores.base import Batch, EntryFilter
+from thoughtline.stores.base import Batch, EntryFilter, Store
 
 try:
     import fcntl
@@ -71,6 +75,50 @@ class DeletionFile:
         except FileNotFoundError:
             return []
         return [deletion for deletion in _read(data) if deletion.at >= moment]
+
+
+class NeighbourDeletions:
+    """What other processes have deleted, on this machine and on others."""
+
+    def __init__(self, store: Store, place: Path | None, clock: Clock) -> None:
+        """`place` is the file of a store that only this machine has."""
+        self._store = store
+        self._clock = clock
+        self._file = DeletionFile(place) if place and not store.shared else None
+
+    async def note(self, kind: str, which: EntryFilter) -> None:
+        """Tell processes in which batches wait; raises `Unavailable`. A shared store does it."""
+        if self._file is None:
+            return
+        try:
+            deletion = NotedDeletion(kind, which, self._clock.wall())
+            await asyncio.to_thread(self._file.note, deletion)
+        except OSError as error:
+            raise Unavailable(f"the deletion cannot be noted beside the store: {error}") from error
+
+    async def since(self, tenant: str, moment: float) -> Sequence[NotedDeletion]:
+        """Return what was deleted since then; of a tenant, where the store is shared."""
+        if self._store.shared:
+            return await self._store.deleted_since(tenant, moment)
+        return await self.noted_since(moment)
+
+    async def noted_since(self, moment: float) -> Sequence[NotedDeletion]:
+        """Return what processes of this machine have deleted since then."""
+        if self._file is None:
+            return []
+        try:
+            return await asyncio.to_thread(self._file.since, moment)
+        except OSError as error:
+            raise Unavailable(f"what was deleted meanwhile cannot be read: {error}") from error
+
+
+def left_of(batch: Batch, deletions: Sequence[NotedDeletion]) -> Batch | None:
+    """Return what is left of a batch after what was deleted since it waits; None: nothing."""
+    left: Batch | None = batch
+    for deletion in deletions:
+        if left is not None and deletion.at >= batch.held:
+            left = deletion.applied(left)
+    return left
 
 
 def _read(data: bytes) -> list[NotedDeletion]:

@@ -1,6 +1,6 @@
 """A store in front of another one: what it does not do itself is passed on."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 
 from thoughtline.log.events import Event
 from thoughtline.stores.base import (
@@ -18,6 +18,7 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
+from thoughtline.stores.deletions import NotedDeletion
 
 
 class ForwardingStore:
@@ -81,6 +82,9 @@ class ForwardingStore:
         return await self.store.entries(
             entry_filter, limit=limit, after=after, offset=offset, thoughts=thoughts
         )
+
+    async def deleted_since(self, tenant: str, moment: float) -> Sequence[NotedDeletion]:
+        return await self.store.deleted_since(tenant, moment)
 
     async def index(self, session: str) -> list[FiledEntry]:
         return await self.store.index(session)

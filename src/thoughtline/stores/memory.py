@@ -44,6 +44,7 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
+from thoughtline.stores.deletions import NotedDeletion
 
 
 class _StoredSession:
@@ -418,6 +419,9 @@ class MemoryStore:
                 stored.index[turn], _ = rules.forget_entry(entry, ALL_ENTRIES)
         _report(progress, count)
         return count
+
+    async def deleted_since(self, tenant: str, moment: float) -> Sequence[NotedDeletion]:
+        return ()
 
     async def count_calls(self, call: str) -> Mapping[str, int]:
         self._check_open()

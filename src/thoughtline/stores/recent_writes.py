@@ -5,7 +5,7 @@ that does not answer cannot give it, and one that is back may have lost it (a re
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from thoughtline.log.index import IndexEntry
@@ -22,6 +22,7 @@ class RecentWrites:
     def __init__(self, limit: int, max_bytes: int) -> None:
         self._limits = limit, max_bytes
         self._uncommitted: Filed = {}
+        self._since: dict[str, float] = {}  # turn that is not committed → when that began
         # Kept cheaply: these are searched only when the store fails.
         self._committed: deque[tuple[str, IndexEntry, int]] = deque()
         self.size = 0  # about how many bytes of memory those take
@@ -30,14 +31,16 @@ class RecentWrites:
     def __bool__(self) -> bool:
         return bool(self._uncommitted or self._committed)
 
-    def add(self, batch: Batch) -> None:
-        """Add the entries of a batch that is being written."""
+    def add(self, batch: Batch, now: float = 0.0) -> None:
+        """Add the entries of a batch that is being written since now."""
         for entry in batch.index:
+            self._since.setdefault(entry.turn, batch.held or now)
             _file(self._uncommitted, batch.tenant, entry)
 
     def remove(self, batch: Batch) -> None:
         """Remove the entries of a batch that is not being written any more."""
         for entry in batch.index:
+            self._since.pop(entry.turn, None)
             for key in entry.keys:
                 cache_key = (batch.tenant, key)
                 held = self._uncommitted.pop(cache_key, ())
@@ -56,6 +59,21 @@ class RecentWrites:
         limit, max_bytes = self._limits
         while self._committed and (len(self._committed) > limit or self.size > max_bytes):
             self.size -= self._committed.popleft()[2]
+
+    @property
+    def since(self) -> float | None:
+        """When the first of what is not committed was begun; None: everything is committed."""
+        return next(iter(self._since.values()), None)
+
+    def change(self, tenant: str, change: Callable[[IndexEntry, float], IndexEntry | None]) -> None:
+        """Replace what is not committed of a tenant by what `change` returns of each."""
+        for cache_key, entries in list(self._uncommitted.items()):
+            if cache_key[0] == tenant:
+                changed = [change(entry, self._since.get(entry.turn, 0.0)) for entry in entries]
+                if left := tuple([entry for entry in changed if entry is not None]):
+                    self._uncommitted[cache_key] = left
+                else:
+                    del self._uncommitted[cache_key]
 
     def entries(self) -> Iterator[IndexEntry]:
         """Yield what is held; an entry that is not committed comes once for each of its keys."""

@@ -52,17 +52,17 @@ async def test_what_was_purged_elsewhere_meanwhile_does_not_come_back(store, oth
 
 async def test_a_deletion_between_the_look_and_the_writing(store, other, clock):
     batch = late("s", "t1", clock)
-    applied = store._deletions.applied
+    since = store._deletions.since
     seen = []
 
     async def slow(*args):
-        found = await applied(*args)
+        found = await since(*args)
         if not seen:
             await other.forget(EntryFilter(tenant="T"))
         seen.append(found)
         return found
 
-    store._deletions.applied = slow
+    store._deletions.since = slow
     await store.append(batch)
     assert len(seen) == 2
     assert await sent_back(store, A) == {"t1": []}

@@ -5,11 +5,14 @@ takes out of it what was deleted since. Each deletion raises an epoch of its ten
 database refuses a batch that was looked through before.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
-from thoughtline.stores.base import Batch, EntryFilter
+from thoughtline.clock import Clock
+from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.deletions import KEPT, PURGE, NotedDeletion
 from thoughtline.stores.postgres.connections import Connections
 
@@ -18,11 +21,15 @@ if TYPE_CHECKING:
 
 _NOTE = "SELECT note_deletion_1($1, $2, $3)"
 _SINCE = """
-SELECT (SELECT coalesce(max(epoch), 0) FROM tenants WHERE tenant IN ($1, '')) AS epoch, g.what
+SELECT (SELECT coalesce(max(epoch), 0) FROM tenants WHERE tenant IN ($1, '')) AS epoch, g.what,
+    now_1($3) - g.at AS age
 FROM (VALUES (1)) AS one LEFT JOIN gone AS g
-    ON g.tenant IN ($1, '') AND g.at >= now_1($3) - $2::float8 - 1
+    ON g.tenant IN ($1, '') AND g.at >= now_1($3) - $2::float8
 ORDER BY g.epoch
 """
+_MARGIN = 60.0
+"""Seconds by which more is read than was asked for: the answer may take so long."""
+
 _EXPIRE = "DELETE FROM gone WHERE at < now_1($1) - $2::float8"
 
 
@@ -33,39 +40,49 @@ _decode = msgspec.msgpack.Decoder(NotedDeletion).decode
 class DeletionLog:
     """Deletions of the last weeks, of all nodes."""
 
-    def __init__(self, connections: Connections, keychain: "Keychain | None" = None) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        clock: Clock,
+        now: Callable[[], float | None],
+        keychain: "Keychain | None" = None,
+    ) -> None:
+        """`now` is the time for the database, None for its own."""
         self._connections = connections
+        self._clock = clock
+        self._now = now
         self._keychain = keychain
 
-    async def note_purge(self, session: str | None, tenant: str | None, now: float | None) -> None:
+    async def note_purge(self, session: str | None, tenant: str | None) -> None:
         """Note that sessions are about to be deleted."""
-        await self.note(PURGE, EntryFilter(session=session, tenant=tenant), now)
+        await self.note(PURGE, EntryFilter(session=session, tenant=tenant))
 
-    async def note(self, kind: str, entry_filter: EntryFilter, now: float | None) -> None:
+    async def note(self, kind: str, entry_filter: EntryFilter) -> None:
         """Note what is about to be deleted."""
         tenant = (entry_filter.tenant or "").encode()
         what = _encode(NotedDeletion(kind, entry_filter))
         if self._keychain is not None:
             what = self._keychain.seal_note(what)
-        await self._connections.write(_NOTE, tenant, what, now)
+        await self._connections.write(_NOTE, tenant, what, self._now())
 
-    async def applied(
-        self, batch: Batch, waited: float, now: float | None
-    ) -> tuple[Batch | None, int]:
-        """Return what is left of a batch that waited so long, and the epoch of its tenant.
+    async def since(self, tenant: str, moment: int) -> tuple[list[NotedDeletion], int]:
+        """Return what was deleted since a moment of the clock that never goes back, and the epoch.
 
-        None: all of it was deleted.
+        Each has its time by this machine's clock, at the latest. The database says only how long
+        ago it was, since its clock is another one.
         """
-        rows = await self._connections.read(_SINCE, batch.tenant.encode(), waited, now)
-        left: Batch | None = batch
+        asked = (self._clock.mono() - moment) / 1e9
+        rows = await self._connections.read(_SINCE, tenant.encode(), asked + _MARGIN, self._now())
+        passed, now = (self._clock.mono() - moment) / 1e9, self._clock.wall()
+        found: list[NotedDeletion] = []
         for row in rows:
-            if row["what"] is not None and left is not None:
+            if row["what"] is not None and row["age"] < passed:
                 what: bytes = row["what"]
                 if self._keychain is not None:
                     what = self._keychain.open_note(what)
-                left = _decode(what).applied(left)
-        return left, rows[0]["epoch"]
+                found.append(replace(_decode(what), at=now - row["age"]))
+        return found, rows[0]["epoch"]
 
-    async def expire(self, now: float | None) -> None:
+    async def expire(self) -> None:
         """Drop what is too long ago."""
-        await self._connections.write(_EXPIRE, now, KEPT)
+        await self._connections.write(_EXPIRE, self._now(), KEPT)

@@ -7,11 +7,12 @@ Look-ups always ask the database; no answer is kept, and least of all that there
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import asyncpg
+from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import KeyGone, SecretMismatch, Unavailable
@@ -35,7 +36,7 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
-from thoughtline.stores.deletions import ERASE, FORGET
+from thoughtline.stores.deletions import ERASE, FORGET, NotedDeletion
 from thoughtline.stores.postgres import migrations, purge, queries, searches, stats, turn_counts
 from thoughtline.stores.postgres.address import Address
 from thoughtline.stores.postgres.bodies import Body, BodyCache
@@ -73,8 +74,14 @@ PATIENCE = 10.0
 Whoever asks may give up earlier: look-ups after `store.find_wait`, answers after `commit_wait`.
 """
 
+HELD_MARGIN = 1.0
+"""Seconds by which a batch may have waited longer than the clocks of two processes say."""
+
 SETTLING = 2.0
 """Seconds for which look-ups wait after a failover."""
+
+Noted = tuple[Sequence[NotedDeletion], int]
+"""What was deleted of a tenant, and its epoch."""
 
 _HOME = "SELECT * FROM home_1($1)"
 _FIND = "SELECT * FROM find_1($1, $2, $3, $4, $5, $6, $7)"
@@ -124,11 +131,19 @@ class PostgresStore:
         self._keychain = keychain
         self._seals = Seals(self._connections, keychain)
         self._writer = GroupWriter(
-            self._connections, self._seals, self._now, self._note_written, patience=patience
+            self._connections,
+            self._seals,
+            self._clock,
+            self._now,
+            self._note_written,
+            patience=patience,
         )
         self._hits = Hits(self._connections, self._now)
         self._entries = EntryTable(self._connections, self._seals, self._writer)
-        self._deletions = DeletionLog(self._connections, keychain)
+        self._deletions = DeletionLog(self._connections, self._clock, self._now, keychain)
+        self._late: set[asyncio.Future[None]] = set()  # batches that are looked through
+        self._asking: dict[str, tuple[int, asyncio.Future[Noted]]] = {}  # since when, by tenant
+        self._resending: asyncio.Future[None] | None = None
         self._node = self._clock.new_id()
 
     def _now(self) -> float | None:
@@ -151,7 +166,7 @@ class PostgresStore:
         if row["era"] != self._era:
             if self._era:  # a failover: what was acknowledged lately may be lost there
                 self._settled = time.monotonic() + SETTLING
-                self._writer.resend()
+                self._resending = asyncio.ensure_future(self._resend(self._writer.lately()))
             self._era, self._last_xid = row["era"], 0
             self._epochs.clear()
             self._bodies.clear()
@@ -168,21 +183,80 @@ class PostgresStore:
     # -- the hot path ----------------------------------------------------------------------------
 
     async def append(self, batch: Batch) -> list[Event]:
+        began = self._clock.mono()
         if batch.held:
-            return await self._append_late(batch)
-        return rules.number_events(batch, await self._writer.append(pack(batch)))
-
-    async def _append_late(self, batch: Batch) -> list[Event]:
-        """Write a batch that had to wait: without what was deleted meanwhile, on any node."""
-        while True:
-            waited = max(self._clock.wall() - batch.held, 0.0)
-            left, epoch = await self._deletions.applied(batch, waited, self._now())
-            if left is None:
-                return rules.number_events(batch, -1)
-            packed = pack(left)
-            packed.epoch = epoch
+            waited = max(self._clock.wall() - batch.held, 0.0) + HELD_MARGIN
+            return await self._append_late(batch, began - int(waited * 1e9))
+        packed = pack(batch)
+        packed.epoch = self._epochs.get(packed.tenant)
+        if packed.epoch is not None:
             with suppress(Overtaken):
-                return rules.number_events(left, await self._writer.append(packed))
+                return rules.number_events(batch, await self._writer.append(packed))
+        return await self._append_late(batch, began)
+
+    async def _append_late(
+        self, batch: Batch, began: int, noted: Noted | None = None
+    ) -> list[Event]:
+        """Write a batch without what was deleted since it began to wait, on any node."""
+        over = asyncio.get_running_loop().create_future()
+        self._late.add(over)
+        try:
+            while True:
+                deleted, epoch = noted or await self._noted_since(batch.tenant, began)
+                noted = None
+                left: Batch | None = batch
+                for deletion in deleted:
+                    left = deletion.applied(left) if left is not None else None
+                if left is None:
+                    return rules.number_events(batch, -1)
+                packed = pack(left)
+                packed.epoch = epoch
+                with suppress(Overtaken):
+                    return rules.number_events(left, await self._writer.append(packed))
+        finally:
+            self._late.discard(over)
+            over.set_result(None)
+
+    async def _flush(self) -> None:
+        """Wait until everything is written that was to be written before."""
+        if self._late:
+            await asyncio.wait(self._late)
+        await self._writer.flush()
+
+    async def _noted_since(self, tenant: str, began: int) -> Noted:
+        """Return what was deleted since a moment of the clock that never goes back.
+
+        Those who ask at once share an answer, and go on in the order in which they asked.
+        """
+        first, asking = self._asking.get(tenant, (0, None))
+        if asking is None or began < first:
+            asking = asyncio.ensure_future(self._ask_since(tenant, began))
+            self._asking[tenant] = began, asking
+        return _since(await asyncio.shield(asking), self._moment(began))
+
+    async def _ask_since(self, tenant: str, began: int) -> Noted:
+        try:
+            noted = await self._connections.patiently(
+                self._patience, lambda: self._deletions.since(tenant, began)
+            )
+            await self._note_epoch(tenant.encode(), noted[1])
+            return noted
+        finally:
+            self._asking.pop(tenant, None)
+
+    def _moment(self, mono: int) -> float:
+        return self._clock.wall() - (self._clock.mono() - mono) / 1e9
+
+    async def _resend(self, lately: Sequence[tuple[int, Batch]]) -> None:
+        """Say again what was written lately: a server that took over may not have it all."""
+        noted: dict[str, Noted] = {}
+        says: list[Awaitable[list[Event]]] = []
+        for began, batch in lately:  # the oldest first
+            if batch.tenant not in noted:
+                noted[batch.tenant] = await self._noted_since(batch.tenant, began)
+            since = _since(noted[batch.tenant], self._moment(began))
+            says.append(self._append_late(replace(batch, expect=None), began, since))
+        await asyncio.gather(*says, return_exceptions=True)
 
     async def find(
         self, tenant: str, keys: Sequence[bytes]
@@ -216,7 +290,8 @@ class PostgresStore:
                 self._touch_every,
                 self._now(),
             )
-            await self._note_epoch(owner, rows[0])
+            await self._note_epoch(owner, rows[0]["epoch"])
+            self.learned = rows[0]["learned"]
             if await self._seals.is_current(seal, rows[0]["epoch"]):
                 return self._found(seal, keys, known, rows)
 
@@ -258,13 +333,11 @@ class PostgresStore:
         await asyncio.sleep(max(self._settled - time.monotonic(), 0.0))
         self._settled = 0.0
 
-    async def _note_epoch(self, tenant: bytes, head: asyncpg.Record) -> None:
+    async def _note_epoch(self, tenant: bytes, epoch: int) -> None:
         """Drop what is known of a tenant when something of it was deleted or refused."""
-        epoch = head["epoch"]
-        self.learned = head["learned"]
         if self._epochs.get(tenant) != epoch:
             await self._seals.refuse_sealed()
-            if tenant in self._epochs:
+            if self._epochs.get(tenant, 0) != epoch:  # what waits here may be from before
                 self._bodies.drop(tenant)
                 self._changes += 1
             self._epochs[tenant] = epoch
@@ -382,7 +455,7 @@ class PostgresStore:
             return 0
         await self._hits.write()
         if untouched_since is None:
-            await self._deletions.note_purge(session, tenant, self._now())
+            await self._deletions.note_purge(session, tenant)
         if tenant is not None and session is None and untouched_since is None:
             await self._seals.delete(tenant.encode())
         return await purge.purge(
@@ -409,14 +482,19 @@ class PostgresStore:
         )
 
     async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
-        await self._writer.flush()  # what was queued before is written, and can be read
-        await self._deletions.note(FORGET, entry_filter, self._now())
+        await self._flush()  # what was queued before is written, and can be read
+        await self._deletions.note(FORGET, entry_filter)
         return await self._entries.forget(entry_filter, progress)
 
     async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
-        await self._writer.flush()
-        await self._deletions.note(ERASE, entry_filter, self._now())
+        await self._flush()
+        await self._deletions.note(ERASE, entry_filter)
         return await self._entries.erase(entry_filter, progress)
+
+    async def deleted_since(self, tenant: str, moment: float) -> Sequence[NotedDeletion]:
+        waited = max(self._clock.wall() - moment, 0.0)
+        began = self._clock.mono() - int(waited * 1e9)
+        return (await self._deletions.since(tenant, began))[0]
 
     async def count_calls(self, call: str) -> Mapping[str, int]:
         return await self._entries.count_calls(call)
@@ -466,13 +544,22 @@ class PostgresStore:
         return {row["node"]: self._keychain.open_note(row["data"]) for row in rows}
 
     async def summarise(self) -> None:
-        await self._deletions.expire(self._now())
+        await self._deletions.expire()
         await turn_counts.summarise(self._connections, self._seals, self._own, self._clock.wall())
 
     async def close(self) -> None:
         if self._connections.closed:
             return
         self._watchers.close()
+        if self._resending is not None:
+            await asyncio.wait({self._resending})
+        if self._late:
+            await asyncio.wait(self._late)
         await self._writer.close()
         await self._hits.close()
         await self._connections.close()
+
+
+def _since(noted: Noted, moment: float) -> Noted:
+    """Return what was deleted since a moment of this machine's clock."""
+    return [deletion for deletion in noted[0] if deletion.at > moment], noted[1]

@@ -8,17 +8,16 @@ was written before is known by its id.
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import Any
 
 import asyncpg
-from msgspec.structs import replace
 
+from thoughtline.clock import Clock
 from thoughtline.errors import Conflict, SealError, StoreError, Unavailable
 from thoughtline.stores import rules
+from thoughtline.stores.base import Batch
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import call
 from thoughtline.stores.postgres.rows import PackedBatch, unpack_memo
@@ -28,7 +27,7 @@ MAX_BATCHES = 128
 MAX_BYTES = 4 << 20
 """What a group holds at most."""
 
-RESENT_SECONDS, RESENT_BYTES = 30.0, 64 << 20
+RESENT_NANOSECONDS, RESENT_BYTES = 30_000_000_000, 64 << 20
 """How much of what was written is said again after a failover, at most."""
 
 APPEND = call("append_1", 39)
@@ -103,14 +102,16 @@ class GroupWriter:
         self,
         connections: Connections,
         seals: Seals,
+        clock: Clock,
         now: Callable[[], float | None],
         written: Callable[[Sequence[PackedBatch], int], None],
         *,
         patience: float = 0.0,
     ) -> None:
-        """`now` is the time, None for the database's own; `written` is told of every group."""
+        """`now` is the time for the database, None for its own; `written` is told of all groups."""
         self._connections = connections
         self._seals = seals
+        self._clock = clock
         self._now = now
         self._written = written
         self._patience = patience  # seconds for which a server that restarts is waited for
@@ -119,7 +120,7 @@ class GroupWriter:
         self._idle = asyncio.Event()
         self._idle.set()  # nothing is being written
         self._stale: deque[tuple[list[bytes], list[int]]] = deque()  # names that lead nowhere now
-        self._lately: deque[tuple[float, PackedBatch]] = deque()  # what was written, and when
+        self._lately: deque[tuple[int, PackedBatch]] = deque()  # what was written, and when
         self._lately_bytes = 0
         self.closed = False
 
@@ -136,25 +137,18 @@ class GroupWriter:
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._write_all())
 
-    def resend(self) -> None:
-        """Say again what was written lately: a server that took over may not have it all."""
-        since = time.monotonic() - RESENT_SECONDS
-        for at, packed in self._lately:
-            if at >= since:
-                again = copy(packed)
-                again.batch = replace(packed.batch, expect=None)
-                pending = _Pending(again)
-                pending.done.add_done_callback(_ignore)
-                self._queue.append(pending)
-        self._start()
+    def lately(self) -> list[tuple[int, Batch]]:
+        """Return what was written in the last half minute, and when, the oldest first."""
+        since = self._clock.mono() - RESENT_NANOSECONDS
+        return [(at, packed.batch) for at, packed in self._lately if at >= since]
 
     def _note_lately(self, group: Sequence[PackedBatch]) -> None:
-        now = time.monotonic()
+        now = self._clock.mono()
         for packed in group:
             self._lately.append((now, packed))
             self._lately_bytes += packed.size
         while self._lately and (
-            self._lately[0][0] < now - RESENT_SECONDS or self._lately_bytes > RESENT_BYTES
+            self._lately[0][0] < now - RESENT_NANOSECONDS or self._lately_bytes > RESENT_BYTES
         ):
             self._lately_bytes -= self._lately.popleft()[1].size
 
@@ -296,12 +290,6 @@ class GroupWriter:
             names, filed = self._stale.popleft()
             with contextlib.suppress(StoreError):
                 await self._connections.write(_UNFILE, names, filed)
-
-
-def _ignore(done: "asyncio.Future[int]") -> None:
-    """Nobody waits for what is said again."""
-    if not done.cancelled():
-        done.exception()
 
 
 def _refusal(packed: PackedBatch, verdict: str, last: int) -> StoreError:

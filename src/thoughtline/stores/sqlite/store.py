@@ -38,6 +38,7 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
+from thoughtline.stores.deletions import NotedDeletion
 from thoughtline.stores.sqlite import entries as entry_queries
 from thoughtline.stores.sqlite import key_tables, queries, session_index, summaries, upkeep
 from thoughtline.stores.sqlite import purge as purges
@@ -282,6 +283,9 @@ class SqliteStore:
     async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         await self._writer.run(_no_work)
         return await self._upkeep.erase(entry_filter, progress)
+
+    async def deleted_since(self, tenant: str, moment: float) -> Sequence[NotedDeletion]:
+        return ()
 
     async def count_calls(self, call: str) -> Mapping[str, int]:
         return await self._read(partial(entry_queries.count_calls, call=call))

@@ -77,6 +77,7 @@ BEGIN
         verdicts := repeat('k', cardinality(b_key));
         RETURN;
     END IF;
+    PERFORM pg_advisory_xact_lock_shared(7305, 2);  -- who deletes waits, see note_deletion_1
     PERFORM lock_sessions_1(b_session);
     at_ := now_1(now_);
 

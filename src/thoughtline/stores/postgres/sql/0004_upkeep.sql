@@ -98,9 +98,11 @@ CREATE FUNCTION rewrite_thoughts_1(
     SELECT raise_epoch_1(ARRAY(SELECT DISTINCT tenant FROM changed))
 $$;
 
--- Notes what is about to be deleted, for batches that wait on some node (see `gone`).
+-- Notes what is about to be deleted, for batches that wait on some node (see `gone`). Waits for
+-- those that are being written: they have seen the epoch before, and what they write is deleted.
 CREATE FUNCTION note_deletion_1(tenant_ bytea, what_ bytea, now_ float8) RETURNS void
 LANGUAGE sql AS $$
+    SELECT pg_advisory_xact_lock(7305, 2);
     SELECT raise_epoch_1(ARRAY[tenant_]);
     INSERT INTO gone SELECT tenant_, epoch, now_1(now_), what_ FROM tenants WHERE tenant = tenant_
 $$;
