@@ -46,9 +46,13 @@ def load_leniently(data: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
+MAX_COUNT = 2**63
+"""Numbers of tokens are below this."""
+
+
 def token_count(value: Any) -> int | None:
     """Return a number of tokens; None for anything else."""
-    return value if type(value) is int and 0 <= value < 2**63 else None
+    return value if type(value) is int and 0 <= value < MAX_COUNT else None
 
 
 class Stopwatch:

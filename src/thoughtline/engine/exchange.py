@@ -37,6 +37,7 @@ from thoughtline.log.keys import session_key
 from thoughtline.log.parts import Origin
 from thoughtline.log.quirks import Quirk
 from thoughtline.replay.decide import NO_LIMITS, NOTHING_SETTLED, ReplayLimits
+from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath
 from thoughtline.stores.base import Store
 
@@ -153,9 +154,10 @@ class Engine:
     async def _walk(self, incoming: Incoming) -> Exchange:
         """Steps 3 to 5. Raises `Unsettled` where a resumed request has to be walked in whole."""
         dialect, target, resumed = incoming.dialect, incoming.target, incoming.resumed
-        if self.recovery.quirks.behind:
-            await self.recovery.quirks.ready()
-        quirk = self.recovery.quirks.quirk(target.origin)
+        quirks = self.recovery.quirks
+        if quirks.behind:
+            await quirks.ready()
+        quirk = quirks.quirk(target.origin)
         if quirk is not None:
             target = replace(target, policy=strengthened(target.policy, quirk))
         source = incoming.source or ClientSource(
@@ -175,44 +177,34 @@ class Engine:
                 endpoint=target.origin.endpoint,
                 aside=resumed is not None and resumed.prefix.aside,
             )
-        if resumed is not None:
-            resumed.check_request(normal, incoming.tenant, target, limits)
-            find_path = partial(resumed.path, normal, dialect, target, incoming.hints)
-        else:
-            find_path = partial(
-                path_of,
-                normal.request,
+        finding = partial(_path, incoming, normal, target, limits)
+        path = await run_aside(finding) if incoming.heavy else finding()
+        found, lookup_error = await source.look_up(path, normal.known_turns)  # 3. look up
+        if quirks.behind:  # another node has learned something
+            await quirks.ready()
+            if quirks.quirk(target.origin) != quirk:
+                return await self._walk(incoming)
+        if running := self._unwritten(incoming.tenant, path, found):
+            await self._until_written(running)
+            found, lookup_error = await source.look_up(path, normal.known_turns)
+
+        def decided() -> RequestDecision:  # 4. decide, 5. patch or write
+            return decide(
+                source=source,
+                request=normal.request,
+                original=resumed.original(incoming.request) if resumed else incoming.request,
                 dialect=dialect,
                 target=target,
-                hints=incoming.hints,
+                path=path,
+                found=found,
+                limits=limits,
+                overrides=normal.overrides,
                 predecessor=normal.predecessor,
+                lookup_error=lookup_error,
+                settled=resumed.prefix.turns if resumed else NOTHING_SETTLED,
             )
-        path = incoming.path
-        if path is None:
-            path = await run_aside(find_path) if incoming.heavy else find_path()
-        found, lookup_error = await source.look_up(path, normal.known_turns)  # 3. look up
-        if self.recovery.quirks.behind:  # another node has learned something
-            await self.recovery.quirks.ready()
-            if self.recovery.quirks.quirk(target.origin) != quirk:
-                return await self._walk(incoming)
-        if await self._unwritten(incoming.tenant, path, found):
-            found, lookup_error = await source.look_up(path, normal.known_turns)
-        make_decision = partial(  # 4. decide, 5. patch or write
-            decide,
-            source=source,
-            request=normal.request,
-            original=resumed.original(incoming.request) if resumed else incoming.request,
-            dialect=dialect,
-            target=target,
-            path=path,
-            found=found,
-            limits=limits,
-            overrides=normal.overrides,
-            predecessor=normal.predecessor,
-            lookup_error=lookup_error,
-            settled=resumed.prefix.turns if resumed else NOTHING_SETTLED,
-        )
-        decision = await run_aside(make_decision) if incoming.heavy else make_decision()
+
+        decision = await run_aside(decided) if incoming.heavy else decided()
         plan = decision.replay_plan
         if resumed is not None:
             resumed.check_decision(decision)
@@ -221,45 +213,56 @@ class Engine:
                 decision, self.store, incoming.tenant, normal.known_turns
             )
         decision = keep_dropping(decision)
-        await self._settle(incoming, decision)
+        if self._may_settle(incoming, decision):
+            await self._settle(incoming, decision)
         exchange = Exchange(self, incoming, decision)
         if path.unique_hints and decision.replay_plan.parent is None and not incoming.session:
             exchange.session = await self._named_session(incoming.tenant, path.unique_hints)
         return exchange
 
+    def _may_settle(self, incoming: Incoming, decision: RequestDecision) -> bool:
+        """Whether the beginning of a request may be kept: it is a client's own, and long enough."""
+        cache = self.prefixes
+        if incoming.owner is None or not cache.max_bytes:
+            return False
+        if len(decision.original.body) < cache.min_size:
+            return False
+        return incoming.source is None and incoming.normalised is None
+
     async def _settle(self, incoming: Incoming, decision: RequestDecision) -> None:
         """Keep the settled beginning of a request, for the next one of its conversation."""
         cache, owner, resumed = self.prefixes, incoming.owner, incoming.resumed
-        own = owner is not None and incoming.source is None and incoming.normalised is None
-        if not own or owner is None or not cache.max_bytes:
-            return
-        if len(decision.original.body) < cache.min_size:
-            return
+        assert owner is not None  # noqa: S101 (the caller checked)
         settling = partial(settle, decision, incoming.tenant, owner, resumed)
         prefix = await run_aside(settling) if incoming.heavy else settling()
         if prefix is not None:
             cache.put(prefix, before=resumed.prefix if resumed is not None else None)
 
-    async def _unwritten(self, tenant: str, path: RequestPath, found: Found) -> bool:
-        """Whether the last output may be of an answer that was not written yet: now it should be.
+    def _unwritten(self, tenant: str, path: RequestPath, found: Found) -> Sequence[Recording]:
+        """Recordings of answers that are not written yet, and may be the last output.
 
         Some clients go on as soon as the model has said why it stopped, before the stream ends.
-        Answers to the same request, compacted since or not, are waited for, at most as long as the
-        end of one would be.
+        The answers are to the same request, compacted since or not.
         """
-        last = next((keys for keys in reversed(path.keys) if keys is not None), None)
-        if last is None or last.full in found or last.local in found:
-            return False  # the usual case
-        running = [
+        for last in reversed(path.keys):
+            if last is not None:
+                break
+        else:
+            return ()
+        if last.full in found or last.local in found:
+            return ()  # the usual case
+        return [
             one
             for one in self.recordings
             if one.running and one.tenant == tenant and one.capture.path.rolling_key.leads_to(last)
         ]
+
+    async def _until_written(self, running: Sequence[Recording]) -> None:
+        """Wait for these, at most as long as the end of an answer would."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.options.commit_timeout):
                 for recording in running:
                     await recording.until_written()
-        return bool(running)
 
     async def _named_session(self, tenant: str, hints: Sequence[str]) -> str:
         """The session that these hints stand for; empty: none yet, or it cannot be looked up."""
@@ -326,3 +329,21 @@ class Engine:
         if strategy is not None and (attempt is not None or after is None):
             self.observer.recovered(exchange, strategy.value, changed=attempt is not None)
         return attempt
+
+
+def _path(
+    incoming: Incoming, normal: Normalised, target: Target, limits: ReplayLimits
+) -> RequestPath:
+    """The path of a request behind what is settled of it. Raises `Unsettled`."""
+    if incoming.resumed is not None:
+        incoming.resumed.check_request(normal, incoming.tenant, target, limits)
+        return incoming.resumed.path(normal, incoming.dialect, target, incoming.hints)
+    if incoming.path is not None:
+        return incoming.path
+    return path_of(
+        normal.request,
+        dialect=incoming.dialect,
+        target=target,
+        hints=incoming.hints,
+        predecessor=normal.predecessor,
+    )

@@ -136,8 +136,21 @@ def visible(parts: Sequence[Part], *, is_input: bool = False) -> bytes:
     """
     if len(parts) == 2 and type(parts[0]) is Thought:
         parts = parts[1:]
-    if len(parts) == 1 and (alone := _visible_alone(parts[0], is_input=is_input)) is not None:
-        return alone
+    if len(parts) == 1:  # the usual case, without the lists
+        part = parts[0]
+        kind = type(part)
+        if kind is Text:
+            return _visible_text(part.text, is_input=is_input)  # type: ignore[union-attr]
+        if kind is Call:
+            return _joined_calls((_visible_call(part),))  # type: ignore[arg-type]
+        if kind is Result:
+            data = _bytes(trimmed(part.content))  # type: ignore[union-attr]
+            return b"v0:%d:%b1:|" % (len(data), data)
+    return _visible_parts(parts, is_input=is_input)
+
+
+def _visible_parts(parts: Sequence[Part], *, is_input: bool) -> bytes:
+    """Return the canonical form of a side that has any number of parts."""
     calls: list[tuple[bytes, bytes]] = []
     results: list[bytes] = []
     blobs: list[bytes] = []
@@ -161,18 +174,6 @@ def visible(parts: Sequence[Part], *, is_input: bool = False) -> bytes:
         results = list(dict.fromkeys(results))  # some clients repeat them on resume
     data = _bytes(trimmed(text) if is_input else without_inline_thoughts(text))
     return _join(b"v", [data, *results, b"|", *blobs])
-
-
-def _visible_alone(part: Part, *, is_input: bool) -> bytes | None:
-    """Return the canonical form of a side that is one part: the usual case, without the lists."""
-    if type(part) is Text:
-        return _visible_text(part.text, is_input=is_input)
-    if type(part) is Call:
-        return _joined_calls((_visible_call(part),))
-    if type(part) is Result:
-        data = _bytes(trimmed(part.content))
-        return b"v0:%d:%b1:|" % (len(data), data)
-    return None
 
 
 def _visible_call(call: Call) -> tuple[bytes, bytes]:
@@ -210,7 +211,7 @@ class _ParallelCalls:
 
 
 def _parallel_calls(parts: Sequence[Part]) -> _ParallelCalls | None:
-    if len(parts) < 2:
+    if len(parts) < 2 or (len(parts) == 2 and type(parts[0]) is Thought):
         return None
     calls = [part for part in parts if type(part) is Call]
     return _ParallelCalls(calls) if len(calls) > 1 else None
@@ -235,7 +236,13 @@ def _paired(calls: Sequence[Call], results: Sequence[Result]) -> list[tuple[int,
 
 def _visible_text(text: str, *, is_input: bool) -> bytes:
     """Return the canonical form of a side that is only text."""
-    data = _bytes(trimmed(text) if is_input else without_inline_thoughts(text))
+    text = text.strip(_WHITE) if "\ufeff" in text else text.strip()
+    if not is_input and "<" in text:
+        text = without_inline_thoughts(text)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = _bytes(text)
     return b"v%d:%b1:|" % (len(data), data)
 
 
@@ -244,6 +251,8 @@ def _trimmed_texts(parts: Sequence[Part]) -> str | None:
 
     Some clients trim every block of text, and two blocks then lack what stood between them.
     """
+    if len(parts) < 2 or (len(parts) == 2 and type(parts[0]) is Thought):
+        return None
     texts: list[str] = []
     for part in parts:
         kind = type(part)
@@ -307,7 +316,9 @@ class RollingKey:
         """Set the input of the next turn."""
         if self._parallel is not None and not self._in_order:
             parts = self._parallel.ordered(parts)
-        self._input = _hash(visible(parts, is_input=True))
+        state = _plain_hash()
+        state.update(visible(parts, is_input=True))
+        self._input = state.digest()
 
     def keys_for(self, parts: Sequence[Part]) -> TurnKeys:
         """Return the keys of the next turn if this is its output, and leave the state as it is."""
@@ -320,7 +331,7 @@ class RollingKey:
             calls = parallel.visible if self._in_order else sorted(parallel.visible)
             content = _hash(_joined_calls(calls))
         full, local = self._longer_keys(content)
-        if parallel is not None or len(parts) < 2 or (texts := _trimmed_texts(parts)) is None:
+        if parallel is not None or (texts := _trimmed_texts(parts)) is None:
             return TurnKeys(full, local, content, self._input)
         other = _hash(_visible_text(texts, is_input=False))
         return TurnKeys(full, local, content, self._input, (*self._longer_keys(other), other))
@@ -329,8 +340,10 @@ class RollingKey:
         """Return the full and the local key of a turn with this content."""
         shared = content[:SHARED_BYTES]
         here = self._input + content
-        full = shared + _hash(self._full + here, _full_hash)[SHARED_BYTES:]
-        return full, shared + _hash(self._output + here, _local_hash)[SHARED_BYTES:]
+        full, local = _full_hash(), _local_hash()
+        full.update(self._full + here)
+        local.update(self._output + here)
+        return shared + full.digest()[SHARED_BYTES:], shared + local.digest()[SHARED_BYTES:]
 
     def leads_to(self, keys: TurnKeys) -> bool:
         """Whether one of these is a key of the next turn, with whatever output."""

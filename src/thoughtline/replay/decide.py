@@ -7,7 +7,7 @@ dialect's `patch` needs. Decisions are sticky: what a request to this target onc
 later ones go out without. Nothing is made up; dangling, refused or foreign thoughts are not sent.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -91,7 +91,10 @@ class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def leaves_out(self) -> bool:
         """Whether a turn that was found goes out without its thoughts."""
-        return any(d.entry and d.action in _WITHOUT for d in self.decisions)
+        for decision in self.decisions:  # noqa: SIM110 (a generator costs twice as much)
+            if decision.entry and decision.action in _WITHOUT:
+                return True
+        return False
 
     @property
     def thinking_off(self) -> bool:
@@ -123,7 +126,7 @@ def plan_replay(
     found: Mapping[bytes, Sequence[IndexEntry]],
     target: Target,
     limits: ReplayLimits = NO_LIMITS,
-    refused: Iterable[str] = (),
+    refused: Collection[str] = (),
     *,
     settled: SettledTurns = NOTHING_SETTLED,
 ) -> ReplayPlan:
@@ -132,7 +135,8 @@ def plan_replay(
     What is `settled` stands before the path, and its decisions before those that are made here.
     """
     planner = _Planner(path, found, target, limits, settled)
-    planner.refuse(refused)
+    if refused:
+        planner.refuse(refused)
     return planner.run()
 
 
@@ -197,7 +201,7 @@ class _Planner:
             parent=self._last_known(),
             matches=self.matched,
             gap=gap,
-            loop=self._loop + self.settled.turns if self._loop_counts else None,
+            loop=self._counted_loop(),
             first_mark=self.settled.mark,
         )
 
@@ -210,7 +214,8 @@ class _Planner:
     # -- one output ------------------------------------------------------------------------------
 
     def _decide(self, index: int, turn: Turn, match: TurnMatch, *, before_gap: bool) -> None:
-        need = self._need(index, turn)
+        within, beyond = self.needs
+        need = within if within is beyond or self._inside(index, turn) else beyond
         echo = _echo(turn)
         foreign = self._foreign_field(echo) if echo else ""
         if foreign == "model" and self.policy.prefix:
@@ -429,10 +434,6 @@ class _Planner:
 
     # -- what the target wants, and what was done before -----------------------------------------
 
-    def _need(self, index: int, turn: Turn) -> Need:
-        within, beyond = self.needs
-        return within if within is beyond or self._inside(index, turn) else beyond
-
     def _inside(self, index: int, turn: Turn) -> bool:
         match self.policy.scope:
             case Scope.ALL:
@@ -444,11 +445,12 @@ class _Planner:
             case Scope.FIRST_CALL:
                 return index >= self._loop and bool(turn.calls)
 
-    @property
-    def _loop_counts(self) -> bool:
+    def _counted_loop(self) -> int | None:
+        """Where the running tool loop begins, if that makes a difference."""
         within, beyond = self.needs
         same = within is beyond or not {within, beyond} & _DECISIVE
-        return not same and self.policy.scope in _LOOPS
+        counts = not same and self.policy.scope in _LOOPS
+        return self._loop + self.settled.turns if counts else None
 
     @cached_property
     def _loop(self) -> int:

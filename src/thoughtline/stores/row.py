@@ -232,25 +232,22 @@ _entry = msgspec.msgpack.Decoder(IndexEntry)
 def pack(batch: Batch) -> list[Row]:
     """Return the rows of a batch, not sealed yet."""
     rows: list[Row] = []
-    start = 0
+    by_turn: dict[str, Row] = {}  # of several the last
     drafts = batch.drafts
-    for end in range(1, len(drafts) + 1):
-        if end == len(drafts) or _turn_of(drafts[end]) != _turn_of(drafts[start]):
-            rows.append(_pack_events(drafts[start:end]))
-            start = end
-    by_turn = {row.turn: row for row in rows}  # of several the last
-    for entry in batch.index:
-        row = by_turn.get(entry.turn)
-        if row is None:
-            row = by_turn[entry.turn] = Row(entry.turn)
+    turns = [draft.id if draft.type == "turn_started" else draft.parent for draft in drafts]
+    start = 0
+    for end in range(1, len(turns) + 1):
+        if end == len(turns) or turns[end] != turns[start]:
+            row = by_turn[turns[start]] = _pack_events(turns[start], drafts[start:end])
             rows.append(row)
-        _describe(row, entry)
+            start = end
+    for entry in batch.index:
+        if entry.turn not in by_turn:
+            by_turn[entry.turn] = Row(entry.turn)
+            rows.append(by_turn[entry.turn])
+        _file(by_turn[entry.turn], entry)
     if rows:
         rows[0].id = batch.id
-    entries = {entry.turn: entry for entry in batch.index}
-    for row in rows:
-        if by_turn[row.turn] is row and (filed := entries.get(row.turn)):
-            row.memo, row.keys = pack_entry(filed), filed.keys
     return rows
 
 
@@ -272,13 +269,8 @@ def _sealed(row: Row, batch: Batch, cipher: Cipher) -> Row:
     )
 
 
-def _turn_of(draft: Draft) -> str:
-    return draft.id if draft.type == "turn_started" else draft.parent
-
-
-def _pack_events(drafts: Sequence[Draft]) -> Row:
-    first = drafts[0]
-    row = Row(_turn_of(first), count=len(drafts), began=first.at)
+def _pack_events(turn: str, drafts: Sequence[Draft]) -> Row:
+    row = Row(turn, count=len(drafts), began=drafts[0].at)
     said: list[Said] = []
     thoughts: list[tuple[int, str]] = []
     references: list[Reference] = []
@@ -328,12 +320,13 @@ def _reference(type: str, data: str) -> Reference | None:
     return Reference(type, about, _json(positions).decode() if positions else "")
 
 
-def _describe(row: Row, entry: IndexEntry) -> None:
-    """Note what statistics and filters need of an index entry."""
-    origin, found = entry.origin, rules.entry_summary(entry)
+def _file(row: Row, entry: IndexEntry) -> None:
+    """Put an index entry into its row, with what statistics and filters need of it."""
+    origin, entries = entry.origin, len(rules.shown_calls(entry))
     row.provider, row.endpoint = origin.provider, origin.endpoint
     row.model, row.asked = origin.model, origin.asked
-    row.entries, row.chars, row.ended = found.entries, found.chars, found.last
+    row.entries, row.chars, row.ended = entries, entry.chars * entries, entry.at
+    row.memo, row.keys = pack_entry(entry), entry.keys
 
 
 def pack_entry(entry: IndexEntry) -> bytes:

@@ -6,6 +6,7 @@ thought entries it makes, and what remains of a thought that is to be forgotten.
 """
 
 from collections.abc import Iterable, Sequence
+from math import inf
 
 import msgspec
 from msgspec import Struct
@@ -180,10 +181,12 @@ class SessionCounts(Struct):
 
     def add(self, drafts: Sequence[Draft]) -> None:
         """Count more events."""
+        turns, oldest, newest = 0, inf, -inf
+        for draft in drafts:
+            turns += draft.type == "turn_started"
+            oldest, newest = min(oldest, draft.at), max(newest, draft.at)
         if drafts:
-            times = [draft.at for draft in drafts]
-            turns = [draft.type for draft in drafts].count("turn_started")
-            self._count(turns, min(times), max(times))
+            self._count(turns, oldest, newest)
 
     def join(self, other: "SessionCounts") -> None:
         """Add the counts of other events of the session."""

@@ -50,9 +50,11 @@ def _message(
     body: bytes, span: Span, thoughts: Sequence[PlacedThought], *, had: bool
 ) -> list[Edit]:
     """Return the edits of one message; `had`: it has thoughts."""
-    plain = not had and _all_members(thoughts)
-    if plain and NAMES.keys().isdisjoint(splice.names(_raw(body, span))):
-        return [_add_members(span, thoughts)]  # the usual case: nothing to look for
+    if not had and _all_members(thoughts):
+        there = body[span.value : span.end]
+        may_have = b"reasoning" in there or b"\\u" in there  # an escape could hide a key
+        if not may_have or NAMES.keys().isdisjoint(splice.names(there)):
+            return [_add_members(span, thoughts)]  # the usual case: nothing to look for
     has = splice.members(body, span)
     changes: dict[str, bytes | None] = dict.fromkeys(MEMBERS)
     for placed in thoughts:
@@ -77,9 +79,10 @@ def _all_members(thoughts: Sequence[PlacedThought]) -> bool:
 
 def _add_members(span: Span, thoughts: Sequence[PlacedThought]) -> Edit:
     """Return the edit that adds thoughts as the last members; a message has at least a role."""
-    members = {placed.carrier: placed.raw for placed in thoughts}
-    added = "".join([',"' + key + '":' + raw for key, raw in members.items()])
-    return (span.end - 1, span.end - 1, added.encode())
+    members: dict[str, str] = {}
+    for placed in thoughts:
+        members[placed.carrier] = f',"{placed.carrier}":{placed.raw}'
+    return (span.end - 1, span.end - 1, "".join(members.values()).encode())
 
 
 def _raw(body: bytes, span: Span) -> bytes:

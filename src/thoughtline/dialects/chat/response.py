@@ -21,7 +21,7 @@ from thoughtline.dialects.chat.message import (
     raw_thoughts,
 )
 from thoughtline.dialects.limits import TooComplex, check_answer, check_answer_parts
-from thoughtline.dialects.reader import BaseReader, token_count
+from thoughtline.dialects.reader import MAX_COUNT, BaseReader
 from thoughtline.dialects.surrogates import replace_surrogates
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
@@ -55,9 +55,9 @@ class ChatBaseReader(BaseReader):
     def about(self, *, id: Any, model: Any, usage: Any, error: Any) -> None:
         """Take in members of the body or of a chunk; each may be missing or of any type."""
         if not self.model and isinstance(model, str):
-            self.model = replace_surrogates(model)
+            self.model = model if model.isascii() else replace_surrogates(model)
         if not self.response and isinstance(id, str):
-            self.response = replace_surrogates(id)
+            self.response = id if id.isascii() else replace_surrogates(id)
         if isinstance(usage, dict):
             self.usage = usage_of(usage)
         if error is not None:
@@ -91,9 +91,10 @@ def usage_of(counts: dict[str, Any]) -> Usage:
     asked = asked if isinstance(asked, dict) else {}
     prompt, written = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens"))
     reasoning = _count(spent.get("reasoning_tokens"), counts.get("reasoning_tokens"))
-    with_thoughts = add_counts(written, reasoning)
-    if reasoning and counts.get("total_tokens") == add_counts(prompt, with_thoughts):
-        written = with_thoughts  # counted apart: the total says so
+    if reasoning:
+        with_thoughts = add_counts(written, reasoning)
+        if counts.get("total_tokens") == add_counts(prompt, with_thoughts):
+            written = with_thoughts  # counted apart: the total says so
     return Usage(
         input=prompt,
         output=written,
@@ -115,8 +116,8 @@ def usage_of(counts: dict[str, Any]) -> Usage:
 def _count(*values: Any) -> int | None:
     """Return the first of these values that is a number of tokens."""
     for value in values:
-        if value is not None and (count := token_count(value)) is not None:
-            return count
+        if type(value) is int and 0 <= value < MAX_COUNT:
+            return value
     return None
 
 
@@ -250,7 +251,8 @@ class ChatBodyReader(ChatBaseReader):
         except REFUSED:
             answer = lenient(body)
         self.about(id=answer.id, model=answer.model, usage=answer.usage, error=answer.error)
-        self.fail_if_refused(answer.base_resp)
+        if answer.base_resp is not None:
+            self.fail_if_refused(answer.base_resp)
         if answer.message is None:
             return []
         self.finish(answer.finish_reason)
