@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from thoughtline.cli.simulated import STRICT
 from thoughtline.providers.catalogue import PROVIDERS
 
 
@@ -21,7 +22,7 @@ def home(tmp_path, monkeypatch):
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in list(os.environ):
-        if name.startswith(("THOUGHTLINE_", "XDG_")):
+        if name.startswith(("THOUGHTLINE_", "XDG_")) and name != STRICT:
             monkeypatch.delenv(name)
     for provider in PROVIDERS:
         for name in provider.keys:

@@ -219,8 +219,9 @@ def test_a_refusal_passes_unchanged(sims):
 
 
 def test_a_client_that_leaves_frees_the_upstream(sims):
-    """Within a second or so; the turn is logged as aborted."""
-    with serving("deepseek") as own, running(upstreams(own, "deepseek")) as gateway:
+    """With the next bytes to it, a keep-alive at the latest; the turn is logged as aborted."""
+    pings = ProxyOptions(keepalive=0.1)
+    with serving("deepseek") as own, running(upstreams(own, "deepseek"), options=pings) as gateway:
         before = own.aborted
         connection = socket.create_connection(("127.0.0.1", gateway.port))
         sent = json.dumps(body([{"role": "user", "content": "hi"}], stream=True)).encode()
@@ -242,10 +243,8 @@ def test_a_client_that_leaves_frees_the_upstream(sims):
 
 
 def test_silence_is_filled_with_pings():
-    from thoughtline.testing import Pace
-
-    with serving("deepseek", pace=Pace(delay=0.3)) as slow:  # noqa: SIM117
-        with running(upstreams(slow, "deepseek"), options=ProxyOptions(keepalive=0.1)) as gateway:
+    with serving("deepseek", pace=Pace(delay=0.06)) as slow:  # noqa: SIM117
+        with running(upstreams(slow, "deepseek"), options=ProxyOptions(keepalive=0.02)) as gateway:
             with stream(gateway) as reply:
                 text = reply.read().decode()
     assert text.count(": keep-alive") >= 3
