@@ -7,10 +7,12 @@ PACKAGE := $(VENV)/.package
 STAMP := $(VENV)/.installed
 JOBS ?= auto
 CLIENTS := $(VENV)/.clients
-BROWSER := $(VENV)/.browser tests/inspector/npm/node_modules/.installed
+SMALL := $(patsubst %,tests/%/npm/node_modules/.installed,agents inspector workflows)
 ALONE := .venv-litellm/.installed .venv-aider/.installed
 NPM := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/*/package.json examples/*/package.json))
 PYTEST_ARGS ?=
+# Whatever the environment says: the hundreds of programs that tests start find everything compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 say = @printf '\033[1m==>\033[0m %s\n'
 
@@ -62,7 +64,7 @@ run: $(PACKAGE) ## set up, play the demo, then run the gateway until Ctrl-C
 	$(say) "thoughtline serve"
 	@exec $(BIN)/thoughtline serve
 
-test: lint $(CLIENTS) $(BROWSER) $(VENV)/.servers ## set up, then every check and every test
+test: lint $(CLIENTS) $(SMALL) $(VENV)/.browser $(VENV)/.servers ## set up, then every check and every test
 	$(say) "pytest"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
@@ -116,17 +118,17 @@ $(VENV)/.browser: $(STAMP)
 	  echo "Install it (Debian: sudo apt-get install chromium fonts-dejavu-core) and run this again."; \
 	fi 2>/dev/null
 
-# For the tests of several machines. Where they cannot be had, those tests are skipped and say so.
-# The packages' own services are not started (RUNLEVEL).
+# For the tests of several machines and of a shell. Where they cannot be had, those tests are skipped
+# and say so. The packages' own services are not started (RUNLEVEL).
 $(VENV)/.servers: $(STAMP)
-	@PATH=$$PATH:/usr/sbin; missing=; for program in nginx pgbouncer; do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
+	@PATH=$$PATH:/usr/sbin; missing=; for program in nginx pgbouncer fish; do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
 	if test -z "$$missing"; then touch $@; \
 	elif command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
 	  printf '\033[1m==>\033[0m %s\n' "installing$$missing"; export RUNLEVEL=1; \
 	  { apt-get install -y -qq --no-install-recommends $$missing || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }; } >/dev/null 2>&1 \
-	    && touch $@ || echo "$$missing could not be installed, so some tests of several machines are left out."; \
+	    && touch $@ || echo "$$missing could not be installed, so some tests are left out."; \
 	else \
-	  echo "Without$$missing some tests of several machines are left out."; \
+	  echo "Without$$missing some tests are left out."; \
 	  echo "Install them (Debian: sudo apt-get install$$missing) and run this again."; \
 	fi
 

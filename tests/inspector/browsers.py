@@ -84,7 +84,7 @@ class Tab:
 def violations(page):
     """What axe-core finds fault with, in short."""
     if not AXE.exists():
-        pytest.skip("axe-core is not installed: `make clients` does that")
+        pytest.skip("axe-core is not installed: `make test` does that")
     page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate(
         "async () => (await axe.run(document, { resultTypes: ['violations'] })).violations"

