@@ -198,6 +198,7 @@ def _run(settings: Settings, listener: socket.socket) -> None:
 
     import uvicorn
 
+    from thoughtline.gateway.server.listener import GatewayServer, GatewayWorkers
     from thoughtline.gateway.server.protocol import HttpProtocol
     from thoughtline.gateway.server.websocket_protocol import WebSocketProtocol
 
@@ -222,12 +223,10 @@ def _run(settings: Settings, listener: socket.socket) -> None:
         lifespan="on",
     )
     if server.workers > 1:
-        from uvicorn.supervisors import Multiprocess
-
         with _socket_folder():
-            Multiprocess(config, sockets=[listener]).run()
+            GatewayWorkers(config, sockets=[listener]).run()
         return
-    uvicorn.Server(config).run(sockets=[listener])
+    GatewayServer(config).run(sockets=[listener])
 
 
 @contextlib.contextmanager
