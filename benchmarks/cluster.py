@@ -2,6 +2,7 @@
 
 python -m benchmarks.cluster                       10,000 conversations, then each disturbance
 python -m benchmarks.cluster --conversations 200 --rounds 1 --nodes 3
+python -m benchmarks.cluster --sealed --only rolling_restart --rounds 20
 
 Each request of a conversation goes to another node (round robin). Clients of four dialects throw
 their thoughts away, and strict simulated providers count what comes back. First undisturbed; then,
@@ -27,15 +28,18 @@ from typing import Any
 
 from benchmarks.soak import PROVIDERS, Soak, clients, line, policy_of, report, say
 from thoughtline.stores import open_store
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.ring import KeyRing, new_key
 from thoughtline.testing import Pace, Serving, serving
 
 FROZEN_SECONDS = 4.0
+DISTURBANCES = ("rolling_restart", "kill_a_node", "crash_postgres", "freeze_postgres")
 
 
 class Machines:
     """PostgreSQL, nodes and the load balancer."""
 
-    def __init__(self, folder: Path, sims: Serving, nodes: int) -> None:
+    def __init__(self, folder: Path, sims: Serving, nodes: int, *, sealed: bool) -> None:
         clients()  # makes the tests' helpers known
         support = importlib.import_module("support.cluster")
         servers = importlib.import_module("support.postgres_server")
@@ -45,11 +49,13 @@ class Machines:
         self.postgres.sql("CREATE DATABASE thoughtline")
         self.url: str = self.postgres.url("thoughtline")
         upstreams = [(name, sims.root(name), policy_of(name)) for name in PROVIDERS]
+        keys = 'keys = "env:KEYS"\nrequire_sealed = true\n' if sealed else ""
         settings = support.settings_for(
-            self.url, upstreams, more='secret = "env:SECRET"\n[log]\nlevel = "error"'
+            self.url, upstreams, more=f'secret = "env:SECRET"\n{keys}[log]\nlevel = "error"'
         )
-        self.secret = secrets.token_hex(32)
-        environment = {"SECRET": self.secret}
+        key = new_key()
+        self.keychain = Keychain(KeyRing([key])) if sealed else None
+        environment = {"SECRET": secrets.token_hex(32), "KEYS": key.line()}
         self.cluster: Any = support.Cluster(folder, settings, nodes=nodes, environment=environment)
         self._next = 0
 
@@ -82,10 +88,10 @@ class Machines:
 
 
 @contextmanager
-def machines(sims: Serving, nodes: int) -> Iterator[Machines]:
+def machines(sims: Serving, nodes: int, *, sealed: bool) -> Iterator[Machines]:
     """All of it, running."""
     with tempfile.TemporaryDirectory(prefix="thoughtline-cluster-") as folder:
-        made = Machines(Path(folder), sims, nodes)
+        made = Machines(Path(folder), sims, nodes, sealed=sealed)
         try:
             made.cluster.start()
             yield made
@@ -129,7 +135,7 @@ def part(
 
 
 async def _lost(run: Soak, where: Machines) -> list[tuple[str, str, str]]:
-    return await run.lost(open_store(where.url))
+    return await run.lost(open_store(where.url, keychain=where.keychain))
 
 
 def main() -> None:
@@ -141,34 +147,35 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2, help="gateways behind nginx")
     parser.add_argument("--clients", type=int, default=12, help="conversations at once")
     parser.add_argument("--seconds", type=float, default=3600, help="most time that it takes")
+    parser.add_argument("--sealed", action="store_true", help="what is stored is sealed")
+    parser.add_argument("--only", choices=DISTURBANCES, help="one disturbance, and nothing else")
     given = parser.parse_args()
     deadline = time.monotonic() + given.seconds
     fine = True
-    with serving(*PROVIDERS, pace=Pace(delay=0.0005)) as sims, machines(sims, given.nodes) as where:
+    with (
+        serving(*PROVIDERS, pace=Pace(delay=0.0005)) as sims,
+        machines(sims, given.nodes, sealed=given.sealed) as where,
+    ):
         common: dict[str, Any] = {
             "threads": given.clients,
             "turns": given.turns,
             "deadline": deadline,
         }
-        fine &= part(
-            "undisturbed",
-            where,
-            sims,
-            enough=lambda run, _: run.counts["conversations"] >= given.conversations,
-            **common,
-        )
-        for disturbance in (
-            where.rolling_restart,
-            where.kill_a_node,
-            where.crash_postgres,
-            where.freeze_postgres,
-        ):
+        if not given.only:
             fine &= part(
-                disturbance.__name__.replace("_", " "),
+                "undisturbed",
+                where,
+                sims,
+                enough=lambda run, _: run.counts["conversations"] >= given.conversations,
+                **common,
+            )
+        for name in (given.only,) if given.only else DISTURBANCES:
+            fine &= part(
+                name.replace("_", " "),
                 where,
                 sims,
                 enough=lambda _, rounds: rounds >= given.rounds,
-                disturb=disturbance,
+                disturb=getattr(where, name),
                 **common,
             )
     print("\nnothing lost, missing, crossed, doubled or refused" if fine else "\nfaults: see above")

@@ -41,7 +41,7 @@ def machines():
             settings = settings_for(
                 postgres.url("thoughtline"),
                 upstreams,
-                more='secret = "env:SECRET"\nfind_wait = 20.0\ncommit_wait = 20.0',
+                more='secret = "env:SECRET"\nfind_wait = 20.0',
             )
             shared = {"SECRET": secrets.token_hex(32), "XDG_DATA_HOME": str(folder / "data")}
             with Cluster(folder / "nodes", settings, environment=shared) as cluster:

@@ -8,5 +8,5 @@ def test_both_have_the_same_defaults():
     options, settings = ProxyOptions(), Settings()
     assert options.keepalive == settings.server.keepalive_interval
     assert options.max_body_bytes == settings.server.max_body_bytes
-    assert options.commit_wait == settings.store.commit_wait
+    assert options.commit_wait == settings.store.commit_timeout
     assert options.strict is settings.replay.strict

@@ -173,7 +173,7 @@ def _store(
         size=options.memory_bytes,
         spill=_spill(options.url, env) if lasting else None,
         keychain=keychain,
-        save_after=min(SAVE_AFTER, options.commit_wait / 2),
+        save_after=min(SAVE_AFTER, options.commit_timeout / 2),
         record=record_filter(options.record),
         observer=telemetry,
         timeout=options.find_wait,
@@ -281,7 +281,7 @@ def _options(settings: Settings) -> ProxyOptions:
     return ProxyOptions(
         max_body_bytes=server.max_body_bytes,
         keepalive=server.keepalive_interval,
-        commit_wait=settings.store.commit_wait,
+        commit_wait=settings.store.commit_timeout,
         finish_on_disconnect=server.finish_on_disconnect,
         strict=replay.strict,
         limits=ReplayLimits(last=replay.keep_last, loop_only=replay.loop_only),

@@ -3,10 +3,13 @@
 import pickle
 from pathlib import Path
 
+import pytest
+
 from support.settings import SECRET
 from thoughtline.gateway.settings import (
     exposed,
 )
+from thoughtline.gateway.settings.sections import StoreSettings
 
 
 def test_nothing_is_needed(place):
@@ -38,3 +41,17 @@ def test_settings_travel_to_workers(place):
     settings = place.load(DEEPSEEK_API_KEY=SECRET)
     assert pickle.loads(pickle.dumps(settings)) == settings
     assert Path(place.cwd).exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({}, 2.0),
+        ({"url": "sqlite:///t.db"}, 2.0),
+        ({"url": "postgresql://db/t"}, 10.0),
+        ({"url": "postgresql://db/t", "commit_wait": 0.0}, 0.0),
+        ({"url": "sqlite:///t.db", "commit_wait": 5.0}, 5.0),
+    ],
+)
+def test_a_turn_of_a_shared_store_is_waited_for_longer(given, seconds):
+    assert StoreSettings(**given).commit_timeout == seconds

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from thoughtline.providers.overrides import Override
+from thoughtline.stores import is_shared
 from thoughtline.wires.base import WireTimeouts
 
 DERIVED = Meta(extra={"derived": True})
@@ -166,8 +167,10 @@ class StoreSettings(Section, frozen=True, kw_only=True):
         "What is written: everything, only what replay needs, or nothing.",
     ] = "sessions"
     commit_wait: Annotated[
-        Seconds, "Most time the end of a response waits for its turn to be written."
-    ] = 2.0
+        Seconds | None,
+        "Most time the end of a response waits for its turn to be written: 2 s, or 10 s where the "
+        "store is shared.",
+    ] = None
     keys: Annotated[
         Line,
         "Master keys that seal what is stored: file:PATH, env:NAME or exec:COMMAND; empty: plain.",
@@ -178,6 +181,17 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     require_sealed: Annotated[
         bool, "Refuse what is stored plainly: for a store in which everything is sealed."
     ] = False
+
+    @property
+    def commit_timeout(self) -> float:
+        """Seconds that the end of a response waits.
+
+        What is acknowledged before it is in a shared store is not found on other machines, and a
+        database that restarts is back in seconds: so it is waited for.
+        """
+        if self.commit_wait is not None:
+            return self.commit_wait
+        return 10.0 if is_shared(self.url) else 2.0
 
 
 class ClientSettings(Section, frozen=True, kw_only=True):
