@@ -2,32 +2,42 @@
 
 - an append, where 64 and where 16 come together, and alone;
 - a look-up of the keys of two turns, one of which was read before;
-- a look-up of 150 names, known and not, among the thoughts that were written; among a million with
-  `THOUGHTLINE_BENCH_SHARED=1000000`, which takes half an hour to write.
+- a look-up of 150 keys, known and not, among those of what was written; among a million with
+  `THOUGHTLINE_BENCH_SHARED=1000000`, which takes some minutes to write;
+- a whole request, of gateways with either store that take turns.
 
 It starts a server of its own from the wheel that tests use. SQLite works in threads of this process,
 so its figures are all of its work; PostgreSQL's own work is in its server.
 """
 
 import asyncio
+import itertools
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from benchmarks.pairs import compare
+from benchmarks.stands import Stand, gateway
 from benchmarks.stores import WRITERS, _turn
 from thoughtline.stores import open_store
 from thoughtline.stores.base import Batch, Store
+
+if TYPE_CHECKING:
+    from support.postgres_server import PostgresServer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 Figure = tuple[str, float, str]
 
-THOUGHTS = int(os.environ.get("THOUGHTLINE_BENCH_SHARED", "2000"))
+KEYS = int(os.environ.get("THOUGHTLINE_BENCH_SHARED", "10000"))
+OF_TURN = 5
 ROUNDS = 4
 APPENDS = 600
 FINDS = 400
@@ -37,7 +47,7 @@ def _turns(count: int) -> Iterator[Batch]:
     parent = ""
     for number in range(count):
         made = _turn(f"s{number % 100}", parent)
-        keys = tuple(os.urandom(16) for _ in range(5))
+        keys = tuple(os.urandom(16) for _ in range(OF_TURN))
         yield replace(made, index=(replace(made.index[0], keys=keys),))
 
 
@@ -72,10 +82,11 @@ async def _measure(name: str, store: Store) -> list[Figure]:
             best = min(best, await _append(store, writers, turns))
             written += turns
         figures.append((f"{name}: append, {writers} at once, CPU", best, "µs"))
-    while len(written) < THOUGHTS:
-        turns = list(_turns(2_000))
+    count = len(written)
+    while count * OF_TURN < KEYS:
+        turns = list(_turns(min(2_000, KEYS // OF_TURN - count + 1)))
         await _append(store, WRITERS, turns)
-        written += turns[:10] if len(written) > 20_000 else turns
+        count += len(turns)
     tenant = written[0].tenant
     keys = [batch.index[0].keys for batch in written]
     pairs = [[*keys[n][:3], *keys[n + 1][:3]] for n in range(FINDS)]
@@ -85,8 +96,8 @@ async def _measure(name: str, store: Store) -> list[Figure]:
     cold = await _find(store, tenant, many)
     warm = min([await _find(store, tenant, many) for _ in range(ROUNDS)])
     figures += [
-        (f"{name}: find of 150, not read before, CPU", cold, "µs"),
-        (f"{name}: find of 150, read before, CPU", warm, "µs"),
+        (f"{name}: find of 150 among {count * OF_TURN:,}, not read before, CPU", cold, "µs"),
+        (f"{name}: find of 150 among {count * OF_TURN:,}, read before, CPU", warm, "µs"),
     ]
     return figures
 
@@ -97,6 +108,25 @@ async def _all(folder: Path, url: str) -> list[Figure]:
         store = open_store(place)
         figures += await _measure(name, store)
         await store.close()
+    return figures
+
+
+def _requests(server: "PostgresServer") -> list[Figure]:
+    """Compare gateways with either store, each start with an empty one."""
+    numbers = itertools.count()
+
+    def shared(upstream: int) -> AbstractContextManager[Stand]:
+        name = f"bench_{next(numbers)}"
+        server.sql(f"CREATE DATABASE {name}")
+        return gateway(upstream, url=server.url(name))
+
+    figures: list[Figure] = []
+    for what, pair in compare({"SQLite": gateway, "PostgreSQL": shared}).items():
+        figures += [
+            (f"SQLite: {what}, CPU", pair.plain, "µs"),
+            (f"PostgreSQL: {what}, CPU", pair.other, "µs"),
+            (f"PostgreSQL to SQLite: {what} (± {pair.error:.2f}; bar 1.2)", pair.ratio, "×"),
+        ]
     return figures
 
 
@@ -112,6 +142,7 @@ def run() -> list[Figure]:
         server = PostgresServer(folder / "postgres", shared_buffers="256MB").make().start()
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(_all(folder, server.admin_url))
+                figures = runner.run(_all(folder, server.admin_url))
+            return figures + _requests(server)
         finally:
             server.stop("immediate")

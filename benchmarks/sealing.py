@@ -1,7 +1,7 @@
 """What sealing costs: the ciphers by themselves, and a gateway with keys beside one without.
 
-Both gateways run in one go and take turns; the ratios are medians of the rounds. The bar is five
-per cent of a request.
+Both gateways run in one go and take turns in short rounds (see `pairs`). The bar is five per cent
+of a request.
 
     python -m benchmarks sealing
 """
@@ -13,8 +13,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.gateway import measure
-from benchmarks.measures import ALONE, LONG, REQUEST, UNHURRIED
+from benchmarks.pairs import compare
 from benchmarks.stands import gateway
 from benchmarks.stores import _turn as a_turn
 from benchmarks.timing import best
@@ -30,7 +29,6 @@ TIMES = 500
 ROUNDS, BATCHES = 40, 50
 """Turns that a store takes, and how often."""
 PLAIN, SEALED = "plain", "sealed"
-SHOWN = (REQUEST, UNHURRIED, ALONE, LONG)
 
 
 def _cipher() -> TenantCipher:
@@ -97,16 +95,14 @@ async def _stores(folder: Path) -> list[Figure]:
 
 def run() -> list[Figure]:
     """Figures for `make bench`."""
+    rows: list[Figure] = []
     servers = {PLAIN: gateway, SEALED: partial(gateway, sealed=True)}
-    measured = measure(servers, ["small", "unhurried", "long"], rounds=7)
-    rows = [
-        (f"{who}: {what}", figure, "ms" if what == LONG else "µs")
-        for who, made in measured.figures.items()
-        for what, figure in made.items()
-        if what in SHOWN
-    ]
-    ratios = measured.ratios(SEALED, PLAIN)
-    more = [(f"sealing: {what} (bar 5)", (ratios[what] - 1) * 100, "% more") for what in SHOWN]
+    for what, pair in compare(servers, starts=12).items():
+        rows += [
+            (f"{PLAIN}: {what}", pair.plain, "µs"),
+            (f"{SEALED}: {what}", pair.other, "µs"),
+            (f"sealing: {what} (± {pair.error:.1%}; bar 5)", (pair.ratio - 1) * 100, "% more"),
+        ]
     with tempfile.TemporaryDirectory() as folder:
         own = asyncio.run(_stores(Path(folder)))
-    return [*ciphers(), *own, *rows, *more]
+    return [*ciphers(), *own, *rows]

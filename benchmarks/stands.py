@@ -100,19 +100,24 @@ def gateway(
     *,
     checkout: Path | None = None,
     sealed: bool = False,
+    url: str = "",
 ) -> Iterator[Stand]:
     """A gateway with a SQLite store of its own, or with this one; `sealed`: with keys.
 
+    `url` is that of another store, one in PostgreSQL.
     `checkout` is the folder of another version's source; it runs with the same Python and packages.
     """
     with tempfile.TemporaryDirectory() as folder:
-        settings = Path(folder) / "thoughtline.toml"
+        settings, shared = Path(folder) / "thoughtline.toml", bool(url)
+        url = url or f"sqlite:///{store or Path(folder) / 't.db'}"
         settings.write_text(
             f'[upstreams.bench]\nbase_url = "http://127.0.0.1:{upstream}"\npolicy = "deepseek"\n'
-            f'[store]\nurl = "sqlite:///{store or Path(folder) / "t.db"}"\nretention = "0"\n'
+            f'[store]\nurl = "{url}"\nretention = "0"\n'
+            + ('secret = "file:secret"\n' if shared else "")
             + ('keys = "file:ring.keys"\n' if sealed else "")
             + '[log]\nlevel = "error"\n'
         )
+        settings.with_name("secret").write_text("5e" * 32)
         if sealed:
             add_key(settings.with_name("ring.keys"), new_key())
         command = [
