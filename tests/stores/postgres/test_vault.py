@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from stores import rekeying
 from stores.contract import A, B
@@ -10,8 +11,15 @@ from stores.samples import turn
 from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
 from thoughtline.errors import SealError
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
-from thoughtline.stores.sealing.administration import check_keys, list_keys, re_encrypt, rotate
+from thoughtline.stores.sealing.administration import (
+    check_keys,
+    list_keys,
+    re_encrypt,
+    refuse_use,
+    rotate,
+)
 from thoughtline.stores.sealing.ring import KeyRing
+from thoughtline.stores.sealing.tenant_keys import rewrap
 
 
 async def test_a_database_is_sealed_and_opened_while_it_is_used(nodes):
@@ -114,3 +122,30 @@ class TestRekeying(rekeying.RekeyingContract):
     @pytest.fixture
     def small_pages(self, monkeypatch):
         monkeypatch.setattr("thoughtline.stores.postgres.vault.PAGE", 10)
+
+
+async def test_notes_between_nodes_are_sealed_with_a_key_that_all_have(nodes, db):
+    """While a new key is brought into the rings, one after the other, nothing is sealed with it."""
+    early, late = nodes(keychain(ONE, TWO)), nodes(keychain(ONE))
+    await late.append(canaries())
+    await early.append(canaries("z", "t2", key=B))
+    await early.purge(session="z")
+    waited = replace(canaries("z", "t3", key=B), held=1.0)
+    await late.look_at_running("late")
+    assert await early.show_running("early", b"what runs")
+    assert await late.look_at_running("late") == {"early": b"what runs"}
+    assert await late.append(waited) is not None  # it can read what was deleted
+    ring = KeyRing([ONE, TWO])
+    with pytest.raises(SealError, match="wraps what is new"):
+        await refuse_use(early.vault, "key-one")
+    await early.vault.set_primary("key-two")
+    rows = await early.vault.key_rows()
+    await early.vault.replace_keys([(row, rewrap(row, ring, TWO)) for row in rows])
+    with pytest.raises(SealError, match="notes of what was deleted are sealed with key-one"):
+        await refuse_use(early.vault, "key-one")
+    await rotate(early.vault, ring, "key-two")
+    await refuse_use(early.vault, "key-one")
+    assert await early.show_running("early", b"what runs now")
+    assert await late.look_at_running("late") == {}  # it has not got the key, and goes on
+    only_new = nodes(keychain(TWO))
+    await only_new.append(replace(canaries("z", "t4", key=B), held=1.0))

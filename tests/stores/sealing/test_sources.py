@@ -1,13 +1,15 @@
 """Where a ring is read from: a file, a variable, a command; each failure says what to do."""
 
+import os
 import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from thoughtline.errors import SealError
 from thoughtline.stores.sealing.ring import MasterKey, new_key
-from thoughtline.stores.sealing.sources import add_key, key_file, read_ring
+from thoughtline.stores.sealing.sources import add_key, key_file, read_ring, remove_key
 
 KEY = MasterKey("key-1", b"k" * 32)
 
@@ -72,3 +74,34 @@ def test_the_file_of_a_source():
 def test_a_folder_that_cannot_be_written_to(tmp_path):
     with pytest.raises(SealError, match="cannot be written"):
         add_key(tmp_path / "no" / "ring.keys", KEY)
+
+
+def test_of_keys_that_are_added_at_once_none_is_lost(tmp_path):
+    path = tmp_path / "ring.keys"
+    keys = [MasterKey(f"key-{n}", bytes([n]) * 32) for n in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda key: add_key(path, key), keys))
+        list(pool.map(lambda key: remove_key(path, key.id), keys[:8]))
+    assert set(read_ring(f"file:{path}", {}).ids) == {key.id for key in keys[8:]}
+
+
+def test_the_file_of_a_service_stays_its_own(tmp_path):
+    path, link = tmp_path / "ring.keys", tmp_path / "link.keys"
+    add_key(path, KEY)
+    path.chmod(0o640)
+    if os.getuid() == 0:
+        os.chown(path, 12, 34)
+    owner = path.stat().st_uid, path.stat().st_gid, path.stat().st_mode
+    link.symlink_to(path)
+    add_key(link, new_key([KEY.id]))
+    assert link.is_symlink() and len(read_ring(f"file:{path}", {}).ids) == 2
+    assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode) == owner
+
+
+def test_a_file_that_was_copied_half_says_which_key(tmp_path):
+    path = tmp_path / "ring.keys"
+    add_key(path, KEY)
+    add_key(path, MasterKey("key-2", b"2" * 32))
+    path.write_text(path.read_text()[:-9])
+    with pytest.raises(SealError, match="key 2 of the ring"):
+        read_ring(f"file:{path}", {})

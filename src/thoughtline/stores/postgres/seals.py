@@ -41,11 +41,12 @@ MAX_HELD = 1024
 """Tenants whose keys are held."""
 
 _KEYS = """
-SELECT asked.tenant, k.version, k.master, k.wrapped, (SELECT plain FROM sealing) AS plain,
+SELECT asked.tenant, k.version, k.master, k.wrapped, s.plain, s.master AS primary,
     coalesce(
         (SELECT max(t.epoch) FROM tenants AS t WHERE t.tenant IN (asked.tenant, '')), 0
     ) AS epoch
-FROM unnest($1::bytea[]) AS asked (tenant) LEFT JOIN tenant_keys AS k ON k.tenant = asked.tenant
+FROM sealing AS s, unnest($1::bytea[]) AS asked (tenant)
+LEFT JOIN tenant_keys AS k ON k.tenant = asked.tenant
 ORDER BY asked.tenant, k.version
 """
 _STATE = "SELECT master FROM sealing"
@@ -191,7 +192,10 @@ class Seals:
 
     async def greet(self, connection: asyncpg.Connection) -> None:
         """Refuse a sealed database, if there are no keys."""
-        if self._keychain is None and (master := await connection.fetchval(_STATE)):
+        master = await connection.fetchval(_STATE)
+        if self._keychain is not None:
+            self._keychain.primary = master
+        elif master:
             raise SealError(
                 f"the store is sealed with the key {master}, and no keys are given; {HOW}"
             )
@@ -218,6 +222,7 @@ class Seals:
         seals: dict[bytes, TenantSeal] = {}
         for tenant, rows in found.items():
             name = tenant.decode()
+            keychain.primary = rows[0]["primary"]
             keys = [
                 KeyRow(name, row["version"], row["master"], row["wrapped"])
                 for row in rows

@@ -15,7 +15,7 @@ import asyncpg
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
-from thoughtline.errors import KeyGone, SecretMismatch, Unavailable
+from thoughtline.errors import KeyGone, SealError, SecretMismatch, Unavailable
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
@@ -541,7 +541,11 @@ class PostgresStore:
         rows = await self._connections.read(_LOOK, node)
         if self._keychain is None:
             return {row["node"]: row["data"] for row in rows}
-        return {row["node"]: self._keychain.open_note(row["data"]) for row in rows}
+        found: dict[str, bytes] = {}
+        for row in rows:
+            with suppress(SealError):  # a node with keys that this one has not got yet
+                found[row["node"]] = self._keychain.open_note(row["data"])
+        return found
 
     async def summarise(self) -> None:
         await self._deletions.expire()

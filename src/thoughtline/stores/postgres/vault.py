@@ -55,6 +55,8 @@ UPDATE batches SET said = $1, thoughts = $2
 WHERE session = $3 AND id = $4 AND nth = $5 AND said = $6 AND thoughts IS NOT DISTINCT FROM $7
 """
 _RESEAL_ENTRY = "SELECT reseal_entry_1($1, $2, $3, $4, $5, $6)"
+_NOTES = "SELECT tenant, epoch, what FROM gone"
+_RESEAL_NOTE = "UPDATE gone SET what = $1 WHERE tenant = $2 AND epoch = $3 AND what = $4"
 _FINISH = "SELECT finish_sealing_1($1)"
 _SAMPLE = """
 SELECT b.tenant, b.session, b.id, b.nth, b.entry, b.said, b.thoughts
@@ -95,6 +97,26 @@ class PostgresVault:
 
     async def set_primary(self, id: str) -> None:
         await self._connections.write(_PRIMARY, id)
+        if self._keychain is not None:
+            self._keychain.primary = id
+
+    async def note_keys(self) -> set[str]:
+        from thoughtline.stores.sealing.keychain import note_key
+
+        notes = await self._connections.read(_NOTES)
+        return {note_key(row["what"]) for row in notes} - {""}
+
+    async def reseal_notes(self) -> int:
+        from thoughtline.stores.sealing.keychain import note_key
+
+        assert self._keychain is not None  # noqa: S101 (who has no ring does not rotate)
+        count = 0
+        for row in await self._connections.read(_NOTES):
+            if note_key(row["what"]) not in {"", self._keychain.primary}:
+                what = self._keychain.seal_note(self._keychain.open_note(row["what"]))
+                await self._connections.write(_RESEAL_NOTE, what, *row)
+                count += 1
+        return count
 
     async def add_keys(self, rows: Sequence[KeyRow]) -> int:
         if not rows:

@@ -85,6 +85,7 @@ async def rotate(vault: KeyVault, ring: KeyRing, id: str, progress: Progress | N
             done += await vault.replace_keys([(row, rewrap(row, ring, master)) for row in chunk])
             if progress:
                 progress(done, total)
+    await vault.reseal_notes()
     return done
 
 
@@ -157,6 +158,10 @@ async def refuse_use(vault: KeyVault, id: str) -> None:
     if count := len({row.tenant for row in await vault.key_rows() if row.master == id}):
         raise SealError(
             f"the keys of {count} tenant(s) are wrapped with {id}; run `thoughtline keys rotate`"
+        )
+    if id in await vault.note_keys():
+        raise SealError(
+            f"notes of what was deleted are sealed with {id}; run `thoughtline keys rotate`"
         )
 
 

@@ -32,6 +32,7 @@ class Keychain:
         self.ring = ring
         self.seals = seals
         self.requires = requires
+        self.primary = ""  # the key that wraps what is new, as far as a store has told it
         self._ciphers: dict[str, tuple[tuple[bytes, ...], TenantCipher]] = {}
 
     def cipher(self, tenant: str, rows: Sequence[KeyRow]) -> TenantCipher:
@@ -60,9 +61,11 @@ class Keychain:
     def seal_line(self, text: bytes) -> tuple[str, bytes]:
         """Seal what waits beside a store that cannot be asked: returns the key's id and the rest.
 
-        The tenant's keys are in the store, so this is sealed with a master key.
+        The tenant's keys are in the store, so this is sealed with a master key: with one that all
+        processes have, as far as that is known.
         """
-        master, nonce = self.ring.newest, secrets.token_bytes(_NONCE)
+        master = self.ring.get(self.primary) if self.primary in self.ring else self.ring.newest
+        nonce = secrets.token_bytes(_NONCE)
         return master.id, nonce + master.cipher(_PURPOSE).encrypt(nonce, text, master.id.encode())
 
     def seal_note(self, text: bytes) -> bytes:
@@ -76,8 +79,8 @@ class Keychain:
         """Open what `seal_note` sealed."""
         if not is_sealed(note):
             return note
-        id, _, sealed = note[len(FORMAT) :].partition(b" ")
-        return self.open_line(id.decode(), sealed)
+        _, _, sealed = note.partition(b" ")
+        return self.open_line(note_key(note), sealed)
 
     def open_line(self, id: str, sealed: bytes) -> bytes:
         """Open what `seal_line` sealed."""
@@ -86,3 +89,8 @@ class Keychain:
             return cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], id.encode())
         except (InvalidTag, ValueError):
             raise SealError(f"a line that was sealed with {id} was altered") from None
+
+
+def note_key(note: bytes) -> str:
+    """Return the id of the key that a note is sealed with; empty for a plain one."""
+    return note[len(FORMAT) :].partition(b" ")[0].decode() if is_sealed(note) else ""

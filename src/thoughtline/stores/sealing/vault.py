@@ -68,6 +68,12 @@ class KeyVault(Protocol):
         should be are passed over, so it goes on where it was interrupted.
         """
 
+    async def note_keys(self) -> set[str]:
+        """Return the ids of the master keys that notes between processes are sealed with."""
+
+    async def reseal_notes(self) -> int:
+        """Seal those notes with the key that wraps what is new; returns how many."""
+
     async def sample(self, limit: int) -> list[str]:
         """Open a few values of each tenant; returns what went wrong."""
 

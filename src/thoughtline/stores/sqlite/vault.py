@@ -45,6 +45,12 @@ class SqliteVault:
     async def sample(self, limit: int) -> list[str]:
         return await self._read(partial(resealing.sample, limit=limit))
 
+    async def note_keys(self) -> set[str]:
+        return set()  # what processes tell one another about a file has no content
+
+    async def reseal_notes(self) -> int:
+        return 0
+
     async def set_primary(self, id: str) -> None:
         await self._write(partial(key_tables.set_primary, id=id))
 
