@@ -83,7 +83,7 @@ def _first_bytes(running: "subprocess.Popen[bytes]", until: float) -> bytes:
         found += some or b""
         if len(found) > MAX_BYTES:
             raise StoreError(
-                f"the command prints more than {MAX_BYTES >> 10} KB: that is no secret"
+                f"the command prints more than {MAX_BYTES >> 10} KB, which is not a secret"
             )
         if some == b"":  # the end
             with suppress(subprocess.TimeoutExpired):
