@@ -31,6 +31,12 @@ async def test_what_it_raises_is_raised_here():
         await run_aside(lambda: 1 // 0)
 
 
+async def test_an_iterator_that_ends_too_early_is_an_error_and_no_hang():
+    """A future takes no `StopIteration`: whoever waited for it would wait for ever."""
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await asyncio.wait_for(run_aside(lambda: next(iter(()))), 60)
+
+
 async def test_threads_are_switched_more_often_only_meanwhile():
     thread, usual = HeavyThread(), sys.getswitchinterval()
     seen = await asyncio.gather(*(thread.run(sys.getswitchinterval) for _ in range(3)))

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from thoughtline.dialects.limits import is_heavy
+
 SWITCH_INTERVAL = 0.0005
 """Seconds after which the thread gives way to the event loop."""
 Value = TypeVar("Value")
@@ -30,11 +32,20 @@ class HeavyThread:
             sys.setswitchinterval(min(SWITCH_INTERVAL, self._usual_interval))
         self._running += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._executor, _run, function)
         finally:
             self._running -= 1
             if not self._running:
                 sys.setswitchinterval(self._usual_interval)
+
+
+def _run(function: Callable[[], Value]) -> Value:
+    """Run a function; no future takes a `StopIteration`, and its caller would wait for ever."""
+    try:
+        return function()
+    except StopIteration as error:
+        raise RuntimeError("the function raised StopIteration") from error
 
 
 _THREAD = HeavyThread()
@@ -43,3 +54,8 @@ _THREAD = HeavyThread()
 async def run_aside(function: Callable[[], Value]) -> Value:
     """Run a function beside the event loop; other requests go on in the meantime."""
     return await _THREAD.run(function)
+
+
+async def run_for(text: bytes, function: Callable[[], Value]) -> Value:
+    """Run a function that reads or writes this text: beside the event loop if it is heavy."""
+    return await run_aside(function) if is_heavy(text) else function()

@@ -56,7 +56,8 @@ class ReaderPool:
             result = work(lease.db)
         except BaseException as error:
             lease.db.close()
-            if isinstance(error, (sqlite3.Error, msgspec.MsgspecError, ValueError)):
+            # No future takes a `StopIteration`: whoever waits for it would wait for ever.
+            if isinstance(error, (sqlite3.Error, msgspec.MsgspecError, ValueError, StopIteration)):
                 raise self._file.explain(error) from error
             raise
         if lease.reusable:
