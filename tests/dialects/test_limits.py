@@ -143,6 +143,41 @@ def test_an_honest_history_is_read():
     assert len(DIALECTS["chat"].read(short.encode()).turns) == 5000
 
 
+PLAIN = b"a text of some forty letters, and more. " * 25_000
+FACE = "\N{GRINNING FACE}".encode()
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit"),
+    [
+        ("beyond_ascii", "ä".encode() * (1 << 15)),
+        ("wide", b"a" * 60_000 + FACE),
+        ("wide", b"a" * 60_000 + b"\\ud83d\\ude00"),
+        ("escapes", b"\\n" * 1000),
+    ],
+)
+def test_a_text_may_have_so_many_letters_that_cost_more(limit, unit):
+    """A string with one letter beyond ASCII takes up to 4 times its size, and its escapes more."""
+    per_unit = unit.count(b"\\") if limit == "escapes" else len(unit)
+    for limits_of in (limits.MAX_LETTERS, limits.MAX_ANSWER_LETTERS, limits.MAX_EVENT_LETTERS):
+        most = getattr(limits_of, limit)
+        limits.check_letters(PLAIN * 2 + unit * (most // 2 // per_unit), limits_of)
+        with pytest.raises(TooComplex):
+            limits.check_letters(PLAIN * 2 + unit * (most * 3 // 2 // per_unit), limits_of)
+
+
+def test_pictures_beside_a_long_talk_of_any_language_are_read():
+    picture = {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + "iVBORw0" * 200_000},
+    }
+    talk = [{"role": "user", "content": "中文 \N{GRINNING FACE}\n" * 2000}] * 50
+    messages = [*talk, {"role": "user", "content": [picture] * 20}]
+    body = json.dumps({"model": "m", "messages": messages}, ensure_ascii=False).encode()
+    assert len(body) > 25 << 20
+    assert DIALECTS["chat"].read(body).turns
+
+
 def test_parts_are_counted_by_size():
     assert max_parts(1000) == 62
     assert max_parts(1 << 20) == 16_384

@@ -1,6 +1,7 @@
 """An upstream that breaks off, or waits."""
 
 import contextlib
+import itertools
 import json
 import socket
 import threading
@@ -20,7 +21,11 @@ def answered(message):
 
 @contextlib.contextmanager
 def upstream(answer, go=None):
-    """Answers each connection with these bytes, once it may `go`, and hangs up."""
+    """Answers each connection with these bytes, once it may `go`, and hangs up.
+
+    Several answers are given one after the other.
+    """
+    answers = itertools.repeat(answer) if isinstance(answer, bytes) else iter(answer)
 
     def serve(listener):
         with contextlib.suppress(OSError):
@@ -30,7 +35,7 @@ def upstream(answer, go=None):
                     peer.recv(1 << 16)
                     if go is not None:
                         go.wait(60)
-                    peer.sendall(answer)
+                    peer.sendall(next(answers))
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, args=(listener,), daemon=True).start()

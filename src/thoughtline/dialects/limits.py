@@ -3,9 +3,12 @@
 A list of very many tiny elements takes far more memory as values than as text, and holds the event
 loop while it is read. So the cost of a large text is estimated before it is decoded, from its
 commas and brackets outside of strings, and the parts of a history are counted before they are made.
-What is beyond a limit is `TooComplex`: it passes on unread. Small texts are not looked at.
+Letters beyond ASCII and escapes are counted, too: a string that has one takes up to four times its
+size, and much longer to be decoded. What is beyond a limit is `TooComplex`: it passes on unread.
+Small texts are not looked at.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -22,8 +25,8 @@ COST_PER_BYTE = 7
 FREE_ANSWER_COST = 2 << 20
 ANSWER_COST_PER_BYTE = 3
 """The same for answers."""
-MAX_WIDE_SIZE = 16 << 20
-"""Bytes that an answer may have if it is not ASCII: one wide letter makes all of them wide."""
+LETTERS_SIZE = 2 << 20
+"""Bytes up to which the letters of a text are not looked at."""
 FREE_PARTS = 10_000
 """Parts that a history may have whatever its size, if they are not tiny."""
 MAX_PARTS = 50_000
@@ -47,8 +50,26 @@ HEAVY_MARKS = 4_000
 _COSTS = ((b"{", 232), (b"[", 72), (b",", 64))
 """Bytes of memory that come with an object, a list, and another value, roughly."""
 _SLICE = 64 << 10  # other threads have their turn in between
+_WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")
+"""How a letter of more than 16 bits begins."""
 _LISTS = ("content", "parts", "tool_calls", "summary", "output")
 """Members of messages and items whose elements become parts."""
+
+
+class Letters(NamedTuple):
+    """How many bytes of a text are in slices with such letters, and how many escapes it has."""
+
+    beyond_ascii: int
+    wide: int  # letters of more than 16 bits: each letter of that string takes 4 bytes
+    escapes: int
+
+
+MAX_LETTERS = Letters(24 << 20, 8 << 20, 8 << 20)
+"""That a request may have: no model takes so much text. Pictures and files are plain ASCII."""
+MAX_ANSWER_LETTERS = Letters(8 << 20, 4 << 20, 2 << 20)
+"""That an answer may have: its thoughts are kept as JSON within JSON."""
+MAX_EVENT_LETTERS = Letters(4 << 20, 2 << 20, 1 << 20)
+"""That one event of a stream may have: it is read on the event loop."""
 
 
 class Marks(NamedTuple):
@@ -113,13 +134,30 @@ def check_text(data: bytes, free: int = FREE_COST, per_byte: int = COST_PER_BYTE
         )
 
 
-def check_answer(data: bytes) -> None:
+def check_letters(data: bytes, limits: Letters = MAX_LETTERS) -> None:
+    """Raise `TooComplex` for a text whose strings would take too much memory, or too long."""
+    if len(data) <= LETTERS_SIZE:
+        return
+    beyond_ascii = wide = escapes = 0
+    for piece in _slices(data):
+        escapes += (found := piece.count(b"\\"))
+        if (plain := piece.isascii()) and not found:
+            continue
+        beyond_ascii += 0 if plain else len(piece)
+        if _WIDE.search(piece):
+            wide += len(piece)
+        if beyond_ascii > limits.beyond_ascii or wide > limits.wide or escapes > limits.escapes:
+            raise TooComplex(
+                f"{len(data)} bytes of JSON hold too much that is not plain ASCII to be read"
+            )
+
+
+def check_answer(data: bytes, letters: Letters = MAX_ANSWER_LETTERS) -> None:
     """Raise `TooComplex` for an answer that would take too much memory: some are decoded twice."""
     if len(data) <= CHECKED_SIZE:
         return
     check_text(data, FREE_ANSWER_COST, ANSWER_COST_PER_BYTE)
-    if len(data) > MAX_WIDE_SIZE and not (data.isascii() and b"\\u" not in data):
-        raise TooComplex(f"the text is larger than {MAX_WIDE_SIZE} bytes")
+    check_letters(data, letters)
 
 
 def check_parts(history: Iterable[Any], size: int) -> int:
@@ -172,7 +210,7 @@ def check_event(data: bytes, max_size: int = MAX_EVENT_SIZE) -> None:
     """Raise `TooComplex` for an event of a stream that would take too long, or too much memory."""
     if len(data) > max_size:
         raise TooComplex(f"an event is larger than {max_size} bytes")
-    check_answer(data)
+    check_answer(data, MAX_EVENT_LETTERS if max_size <= MAX_EVENT_SIZE else MAX_ANSWER_LETTERS)
 
 
 def check_event_count(count: int, size: int) -> None:

@@ -15,12 +15,15 @@ from thoughtline.dialects.surrogates import json_string
 _TEXT_TYPES = ("text", "output_text", None)
 
 
-def output_texts(dialect: Dialect, request: Request, turn: int) -> list[str]:
-    """Return the texts of a turn's output, one for each block. Raises `Unreadable`."""
-    texts: list[str] = []
-    for _, value in _contents(dialect, request, [turn]):
-        values = value if isinstance(value, list) else [value]
-        texts += [text for one in values if (text := _text(one))]
+def output_texts(
+    dialect: Dialect, request: Request, turns: Collection[int]
+) -> dict[int, list[str]]:
+    """Return the texts of these turns' outputs, one for each block. Raises `Unreadable`."""
+    texts: dict[int, list[str]] = {turn: [] for turn in turns}
+    for turn in turns:
+        for _, value in _contents(dialect, request, turn):
+            values = value if isinstance(value, list) else [value]
+            texts[turn] += [text for one in values if (text := _text(one))]
     return texts
 
 
@@ -35,9 +38,9 @@ def without_texts(
     body = request.body
     edits: list[Edit] = []
     emptied: list[Span] = []
-    elements = splice.elements(body, splice.members(body)[dialect.history_member])
+    elements = splice.layout(body, dialect.history_member).elements
     for turn, gone in texts.items():
-        for index, value in _contents(dialect, request, [turn]):
+        for index, value in _contents(dialect, request, turn):
             place = splice.members(body, elements[index])[dialect.content_member]
             if isinstance(value, list):
                 spans = splice.elements(body, place)
@@ -55,17 +58,16 @@ def without_texts(
     return splice.apply(body, edits)
 
 
-def _contents(dialect: Dialect, request: Request, turns: Collection[int]) -> list[tuple[int, Any]]:
-    """Return the contents of these turns' outputs, each with the position of its element."""
+def _contents(dialect: Dialect, request: Request, turn: int) -> list[tuple[int, Any]]:
+    """Return the contents of a turn's output, each with the position of its element."""
     body = request.body
-    elements = splice.elements(body, splice.members(body)[dialect.history_member])
+    elements = splice.layout(body, dialect.history_member).elements
     found: list[tuple[int, Any]] = []
-    for turn in turns:
-        anchors = request.anchors[turn]
-        for index in anchors if isinstance(anchors, tuple) else (anchors,):
-            has = splice.members(body, elements[index]) if index >= 0 else {}
-            if place := has.get(dialect.content_member):
-                found.append((index, splice.loads(body[place.value : place.end])))
+    anchors = request.anchors[turn]
+    for index in anchors if isinstance(anchors, tuple) else (anchors,):
+        has = splice.members(body, elements[index]) if index >= 0 else {}
+        if place := has.get(dialect.content_member):
+            found.append((index, splice.loads(body[place.value : place.end])))
     return found
 
 

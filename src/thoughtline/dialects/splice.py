@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from thoughtline.dialects.limits import CHECKED_SIZE, check_text
+from thoughtline.dialects.limits import CHECKED_SIZE, LETTERS_SIZE, check_letters, check_text
 from thoughtline.errors import Unreadable
 
 
@@ -78,6 +78,8 @@ def _read(decode: Callable[[bytes], Any], data: bytes) -> tuple[Any, bytes]:
 
 def loads(data: bytes) -> Any:
     """Read any JSON value; lone surrogates are read as U+FFFD. Raises `Unreadable`."""
+    if len(data) > LETTERS_SIZE:
+        check_letters(data)
     return _read(_any, data)[0]
 
 

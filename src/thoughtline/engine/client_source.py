@@ -1,6 +1,7 @@
 """A client's own request: looked up in the store, and its body patched."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -8,6 +9,7 @@ from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import Dialect, Request
 from thoughtline.engine.decision import Composed, Fields, Found, RequestDecision, path_of
+from thoughtline.engine.offload import run_for
 from thoughtline.engine.server_state import completed, expanded, path_to, recall
 from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import StoreError
@@ -131,18 +133,28 @@ class ClientSource:
         )
         if recalled.request is request:
             return decision
-        path = path_of(recalled.request, dialect=dialect, target=decision.target)
-        path = replace(path, hints=decision.path.hints, unique_hints=decision.path.unique_hints)
-        found, error = await self.look_up(path, recalled.known_turns)
-        return decision.revise(
-            request=recalled.request, path=path, found=found, lookup_error=error, predecessor=None
-        )
+        return await self._revised(decision, recalled.request, recalled.known_turns)
 
     async def in_full(self, decision: RequestDecision, turns: Sequence[Turn]) -> RequestDecision:
-        request = expanded(decision.request, decision.dialect, turns)
-        path = path_of(request, dialect=decision.dialect, target=decision.target)
+        body = decision.request.body
+        writing = partial(expanded, decision.request, decision.dialect, turns)
+        request = await run_for(body, writing)
+        return await self._revised(decision, request, [turn.id for turn in turns])
+
+    async def _revised(
+        self, decision: RequestDecision, request: Request, known_turns: Collection[str]
+    ) -> RequestDecision:
+        """Decide anew about another request, without a predecessor."""
+        finding = partial(path_of, request, dialect=decision.dialect, target=decision.target)
+        path = await run_for(request.body, finding)
         path = replace(path, hints=decision.path.hints, unique_hints=decision.path.unique_hints)
-        found, error = await self.look_up(path, [turn.id for turn in turns])
-        return decision.revise(
-            request=request, path=path, found=found, lookup_error=error, predecessor=None
+        found, error = await self.look_up(path, known_turns)
+        revising = partial(
+            decision.revise,
+            request=request,
+            path=path,
+            found=found,
+            lookup_error=error,
+            predecessor=None,
         )
+        return await run_for(request.body, revising)

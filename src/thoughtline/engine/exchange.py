@@ -212,7 +212,7 @@ class Engine:
             decision = await without_spoken_thoughts(
                 decision, self.store, incoming.tenant, normal.known_turns
             )
-        decision = keep_dropping(decision)
+        decision = await keep_dropping(decision)
         if self._may_settle(incoming, decision):
             await self._settle(incoming, decision)
         exchange = Exchange(self, incoming, decision)

@@ -8,6 +8,7 @@ taught (`quirks`) is done at once.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from thoughtline.engine.decision import (
     Predecessor,
     RequestDecision,
 )
+from thoughtline.engine.offload import run_for
 from thoughtline.engine.server_state import ASIDE, Recalled, recall, references, repeatable
 from thoughtline.errors import Unreadable
 from thoughtline.log.quirks import Quirk
@@ -63,7 +65,8 @@ async def normalise(
     recalled = Recalled(request=request)
     noted = recalled.noted
     try:
-        if (params := dialect.state_params(request.body)) is not None:
+        reading = partial(dialect.state_params, request.body)
+        if (params := await run_for(request.body, reading)) is not None:
             remembered = policy.remembers and params.store is True and not known.no_store
             recalled = await recall(
                 request, dialect, tenant, store, remembered=remembered, endpoint=endpoint
@@ -75,7 +78,9 @@ async def normalise(
             fields |= state_fields(recalled.request, policy, known, params, repeatable=repeated)
         for name in known.drops:  # nor what only we would set
             fields.pop(name, None)
-        fields |= quirk_fields(recalled.request, dialect, known)
+        if known.all_turns or known.drops:
+            setting = partial(quirk_fields, recalled.request, dialect, known)
+            fields |= await run_for(recalled.request.body, setting)
         last = quirk_rewrites(recalled.request, dialect, policy, known)
     except Unreadable:
         return Normalised(request=request)
@@ -188,16 +193,17 @@ def dropping_blocks(decision: RequestDecision) -> Overrides | None:
     )
 
 
-def keep_dropping(decision: RequestDecision) -> RequestDecision:
+async def keep_dropping(decision: RequestDecision) -> RequestDecision:
     """Once blocks were to be dropped in a conversation, they are for its whole life."""
-    if (
-        DROP_BLOCK in decision.replay_plan.skipped_before
-        and DROP_BLOCK not in decision.overrides.noted
-    ):
-        try:
-            overrides = dropping_blocks(decision)
-        except Unreadable:  # a key twice: nothing can be set in that body
-            return decision
-        if overrides is not None:
-            return decision.revise(overrides=overrides)
-    return decision
+    noted, before = decision.overrides.noted, decision.replay_plan.skipped_before
+    if DROP_BLOCK in noted or DROP_BLOCK not in before:
+        return decision
+    return await run_for(decision.request.body, partial(_dropping, decision))
+
+
+def _dropping(decision: RequestDecision) -> RequestDecision:
+    try:
+        overrides = dropping_blocks(decision)
+    except Unreadable:  # a key twice: nothing can be set in that body
+        return decision
+    return decision.revise(overrides=overrides) if overrides is not None else decision

@@ -17,6 +17,7 @@ from thoughtline.dialects.base import Dialect, Request
 from thoughtline.engine.decision import (
     Predecessor,
 )
+from thoughtline.engine.offload import run_for
 from thoughtline.engine.translation import as_echoed, item_at, named_item
 from thoughtline.errors import ThoughtlineError
 from thoughtline.log import keys as k
@@ -72,11 +73,15 @@ async def recall(
         items = await _items(store, entries, dialect)
     except ThoughtlineError:
         return Recalled(request=request)
-    made = _reread(request, dialect, dialect.expand(request, items))
     known_turns = {entry.turn for entry in entries.values() if entry}
     if predecessor is not None:
-        made = expanded(made, dialect, turns)
         known_turns |= {turn.id for turn in turns}
+
+    def write() -> Request:
+        made = _reread(request, dialect, dialect.expand(request, items))
+        return expanded(made, dialect, turns) if predecessor is not None else made
+
+    made = await run_for(request.body, write)
     return Recalled(request=made, known_turns=frozenset(known_turns), noted=noted)
 
 

@@ -6,17 +6,21 @@ is, to the letter, a thought of the very turn that the output turns out to be wi
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
+from thoughtline.dialects.base import Request
 from thoughtline.dialects.output_texts import output_texts, without_texts
 from thoughtline.engine.decision import RequestDecision, path_of
+from thoughtline.engine.offload import run_for
 from thoughtline.errors import StoreError, Unreadable
 from thoughtline.log import keys as k
 from thoughtline.log.decisions import MatchLevel, ReplayDecision
 from thoughtline.log.index import IndexEntry, text_digest
 from thoughtline.log.parts import Call, Text
 from thoughtline.log.turns import Turn
+from thoughtline.replay.match import RequestPath
 from thoughtline.stores.base import Store
 
 MAX_OUTPUTS = 64
@@ -35,7 +39,8 @@ async def without_spoken_thoughts(
     if not suspects or decision.unpatchable:
         return decision
     try:
-        texts = {turn: output_texts(decision.dialect, decision.request, turn) for turn in suspects}
+        request, dialect = decision.request, decision.dialect
+        texts = await run_for(request.body, partial(output_texts, dialect, request, suspects))
         candidates = await _candidates(decision, texts, store, tenant)
         turns = decision.path.turns
         cuts = {
@@ -127,15 +132,23 @@ def _cut(texts: Sequence[str], turn: Turn, candidates: Sequence[IndexEntry]) -> 
 async def _without(
     decision: RequestDecision, cuts: Cuts, known_turns: Collection[str]
 ) -> RequestDecision:
+    old = decision.request
+    request, path = await run_for(old.body, partial(_path_without, decision, cuts))
+    found, error = await decision.source.look_up(path, known_turns)
+    revising = partial(decision.revise, request=request, path=path, found=found, lookup_error=error)
+    return await run_for(old.body, revising)
+
+
+def _path_without(decision: RequestDecision, cuts: Cuts) -> tuple[Request, RequestPath]:
+    """The request without these texts, and its path."""
     dialect, old = decision.dialect, decision.request
     body = without_texts(dialect, old, cuts)
     request = replace(dialect.read(body), model=old.model, stream=old.stream)
     path = path_of(
         request, dialect=dialect, target=decision.target, predecessor=decision.predecessor
     )
-    path = replace(path, hints=decision.path.hints, unique_hints=decision.path.unique_hints)
-    found, error = await decision.source.look_up(path, known_turns)
-    return decision.revise(request=request, path=path, found=found, lookup_error=error)
+    hints, unique = decision.path.hints, decision.path.unique_hints
+    return request, replace(path, hints=hints, unique_hints=unique)
 
 
 def _is_proven(decision: RequestDecision, turn: int, cut: Sequence[str]) -> bool:

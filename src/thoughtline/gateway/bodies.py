@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 
-from msgspec import MsgspecError, Struct
+from msgspec import MsgspecError, Struct, ValidationError
 from msgspec.json import Decoder
 
+from thoughtline.dialects.limits import CHECKED_SIZE, HEAVY_SIZE
 from thoughtline.engine.offload import run_aside
 from thoughtline.errors import ThoughtlineError
 from thoughtline.gateway.asgi import Receive
@@ -92,9 +93,13 @@ def model_name(body: bytes) -> str:
 
 
 def json_problem(body: bytes) -> str:
-    """Why a body is no JSON object, in words; empty if it is one."""
+    """Why a body is no JSON object, in words; empty if it is one, or too large to tell."""
     if not body.strip():
         return "is empty"
+    if len(body) > HEAVY_SIZE:  # it would hold the event loop
+        return ""
+    if len(body) > CHECKED_SIZE:  # its values may take far more memory than it
+        return _large_problem(body)
     try:
         value = json.loads(body)
     except json.JSONDecodeError as error:
@@ -102,6 +107,18 @@ def json_problem(body: bytes) -> str:
     except (ValueError, RecursionError):
         return "is not JSON in UTF-8"
     return "" if isinstance(value, dict) else "is JSON, but not an object"
+
+
+def _large_problem(body: bytes) -> str:
+    """Why a large body is no JSON object; its values are skipped, and not made."""
+    try:
+        _named(body)
+    except ValidationError as error:  # JSON, but not of that shape
+        wrong = str(error).startswith("Expected `object`") and "$" not in str(error)
+        return "is not a JSON object" if wrong else ""
+    except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return f"is not JSON ({error})"
+    return ""
 
 
 # -- content encodings ---------------------------------------------------------------------------

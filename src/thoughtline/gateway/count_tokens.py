@@ -4,6 +4,7 @@ The provider is asked where it counts; else the number is an estimate, and the a
 is counted is what would go upstream, thoughts included.
 """
 
+from functools import partial
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.token_counts import estimated_tokens, read_count
 from thoughtline.engine.decision import RequestDecision
 from thoughtline.engine.endpoints import Upstream
+from thoughtline.engine.offload import run_for
 from thoughtline.errors import Unreadable, WireError
 from thoughtline.gateway.translated_http import HttpTranslation
 from thoughtline.wires.base import Wire, read_up_to
@@ -40,7 +42,7 @@ async def counted(
     tokens = await _ask(decision, translation, upstream, wire, credential)
     made = translation.answer_headers((), stream=False)
     if tokens is None:
-        tokens = estimated_tokens(decision.body)
+        tokens = await run_for(decision.body, partial(estimated_tokens, decision.body))
         made.append(ESTIMATED)
     client = translation.client
     name = client.token_count.member if client.token_count is not None else "input_tokens"
@@ -58,8 +60,11 @@ async def _ask(
     if counting is None:
         return None
     try:
-        members = splice.loads(decision.body)
-        body = splice.dumps(counting.request(model, members))
+
+        def write() -> bytes:
+            return splice.dumps(counting.request(model, splice.loads(decision.body)))
+
+        body = await run_for(decision.body, write)
         path = counting.path.format(model=quote(model, safe=""))
         outbound = translation.outbound(body, upstream, model, credential, path=path)
         async with wire.send(outbound) as answer:

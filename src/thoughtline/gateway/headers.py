@@ -144,7 +144,7 @@ PASSED_THROUGH = {
     PassedThrough.OFF: "the client asked for it with `x-thoughtline-replay: off`",
     PassedThrough.NO_HISTORY: "the path is not one of those that carry a conversation",
     PassedThrough.UNREADABLE: "the body is not what this API takes, so it was not looked into",
-    PassedThrough.TOO_COMPLEX: "the body holds too many elements for its size, so it was not read",
+    PassedThrough.TOO_COMPLEX: "the body holds too many elements, or too much text, to be read",
 }
 """Each reason with its meaning, as the reference has it."""
 

@@ -21,7 +21,7 @@ from thoughtline.engine.caller import Incoming
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.engine.exchange import Engine, EngineOptions, Exchange
 from thoughtline.engine.normalise import Normalised
-from thoughtline.engine.offload import run_aside
+from thoughtline.engine.offload import run_aside, run_for
 from thoughtline.engine.routes import Route
 from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import Unreadable, WireError, fault
@@ -226,7 +226,8 @@ class HttpCaller:
         request = await run_aside(partial(self._request, text)) if heavy else self._request(text)
         if plain is None and request is None and self.dialect and self._head.replay != "off":
             check_encoding(encoding)
-        model = request.model if request else self._model(plain)
+        finding = partial(self._model, plain)
+        model = request.model if request else await run_for(plain or b"", finding)
         self.route = proxy.directory.understood(self.route, model)
         self.upstream = proxy.upstream(self.route, model, plain)
         provider = self.upstream.translates(self.dialect.name) if self.dialect else ""
@@ -236,9 +237,11 @@ class HttpCaller:
             await self._pass_through(self.upstream)
             return None
         if resumed is not None and (provider or self.upstream.renames):
-            request, resumed = resumed.whole(request, self.dialect), None
+            whole = partial(resumed.whole, request, self.dialect)
+            request, resumed = await run_for(resumed.body, whole), None
         if self.upstream.renames and not provider:
-            request = self._renamed(request, self.dialect, self.upstream.served)
+            renaming = partial(self._renamed, request, self.dialect, self.upstream.served)
+            request = await run_for(request.body, renaming)
         incoming = proxy.incoming(
             request,
             dialect=self.dialect,

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from support.junk import JUNK, places, put
 from support.reader_contract import play, show
 from support.recordings import gemini as rec
-from support.splits import bytewise, splits
+from support.splits import bytewise
 from thoughtline.dialects.gemini import Gemini
-from thoughtline.dialects.gemini.reader import JsonObjects
 from thoughtline.dialects.thoughts import standard_base64
 from thoughtline.log import keys
 from thoughtline.log.events import Outcome, Reasoning, TurnEnded
@@ -319,23 +318,3 @@ def test_garbage_never_breaks_a_stream(garbage, name, data):
     at = data.draw(st.integers(0, len(body)))
     told = play(reader(name), [body[:at], garbage, body[at:]])
     assert isinstance(told[-1], TurnEnded)
-
-
-# -- objects one after another -------------------------------------------------------------------
-
-VALUES = st.recursive(
-    st.none() | st.integers() | st.text(alphabet='a"\\{}[]\n, é', max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a{"', max_size=2), inner),
-    max_leaves=8,
-)
-
-
-@given(st.lists(st.dictionaries(st.text('b}"', max_size=2), VALUES), max_size=4), st.data())
-def test_objects_are_found_in_any_split(values, data):
-    styles = [{}, {"indent": 0}, {"indent": 2}, {"ensure_ascii": False}]
-    raws = [json.dumps(v, **data.draw(st.sampled_from(styles))).encode() for v in values]
-    between = data.draw(st.sampled_from([b",", b"\n,\n", b" ,\r\n", b"\n"]))
-    body = b"[" + between.join(raws) + b"]"
-    one = JsonObjects()
-    found = [raw for piece in data.draw(splits(body)) for raw in one.feed(piece)]
-    assert found == raws

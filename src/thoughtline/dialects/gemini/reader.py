@@ -6,7 +6,6 @@ structs below, everything else is read with `json`. Parts that continue one anot
 or one thought (see `parts`); the canonical events come at the end, in order of arrival.
 """
 
-import re
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +13,7 @@ from msgspec import Raw, Struct, field
 
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
+from thoughtline.dialects.gemini.json_objects import JsonObjects
 from thoughtline.dialects.gemini.parts import (
     SEPARATE,
     PendingRun,
@@ -23,13 +23,7 @@ from thoughtline.dialects.gemini.parts import (
     signature,
     text,
 )
-from thoughtline.dialects.limits import (
-    CHECKED_SIZE,
-    MAX_EVENT_SIZE,
-    check_answer_parts,
-    check_event,
-    check_event_count,
-)
+from thoughtline.dialects.limits import check_answer_parts
 from thoughtline.dialects.reader import BaseReader, load_leniently, token_count
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
@@ -55,77 +49,6 @@ _STOPS = {
     "PROHIBITED_CONTENT": StopReason.FILTER,
     "SPII": StopReason.FILTER,
 }
-_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_BRACE = re.compile(rb'[^"{}]*+(?:' + _STRING + rb'[^"{}]*+)*+([{}])', re.DOTALL)
-_check = msgspec.json.Decoder(msgspec.Raw).decode
-
-
-class JsonObjects:
-    """Splits a streamed array into its JSON objects, in any chunking.
-
-    Brackets, commas and space between the objects do not matter; a single object is a stream of
-    one. Objects whose last brace begins or ends a line are found at once and checked; otherwise
-    braces are counted, and those inside strings do not count.
-    """
-
-    __slots__ = ("_at", "_depth", "_marks", "_max_size", "_pieces")
-
-    def __init__(self, max_size: int = MAX_EVENT_SIZE) -> None:
-        self._max_size = max_size  # bytes of an object
-        self._pieces: list[bytes] = []
-        self._at = 0  # read so far, in the joined pieces; an open object begins at 0
-        self._depth = 0
-        self._marks = [b"\n}", b"}\n", b"}\r"]
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the objects completed by these bytes."""
-        self._pieces.append(data)
-        if b"}" not in data:  # nothing can end here: a long string costs no second look
-            return []
-        buffer = b"".join(self._pieces)
-        if len(buffer) > CHECKED_SIZE:
-            check_event(buffer, self._max_size)
-        check_event_count(data.count(b"{") // 8, len(data))
-        at, depth, start = self._at, self._depth, 0
-        found: list[bytes] = []
-        while True:
-            if not depth:
-                start = buffer.find(b"{", at)
-                if start < 0:
-                    at = start = len(buffer)
-                    break
-                at, depth = start + 1, 1
-                if end := self._end(buffer, start):
-                    found.append(buffer[start:end])
-                    at, depth = end, 0
-                    continue
-            match = _BRACE.match(buffer, at)
-            if match is None:
-                break
-            at = match.end()
-            depth += 1 if match[1] == b"{" else -1
-            if not depth:
-                found.append(buffer[start:at])
-        self._pieces = [buffer[start:]]
-        self._at, self._depth = at - start, depth
-        return found
-
-    def _end(self, buffer: bytes, start: int) -> int:
-        """Return where the object ends, if a line begins or ends with its brace; else 0."""
-        for mark in self._marks:
-            place = buffer.find(mark, start)
-            if place > 0:
-                end = place + mark.index(b"}") + 1
-                try:
-                    _check(buffer[start:end])
-                except (msgspec.MsgspecError, RecursionError):
-                    continue
-                if mark is not self._marks[0]:  # the next one will end like this one
-                    self._marks = [mark, *(other for other in self._marks if other is not mark)]
-                return end
-        return 0
-
-
 _NONE = Raw()
 
 

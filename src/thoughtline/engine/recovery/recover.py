@@ -9,11 +9,13 @@ proves about the endpoint is kept (`quirks`). Every other refusal is handed on a
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from msgspec import Struct
 
 from thoughtline.clock import Clock
 from thoughtline.engine.decision import RequestDecision
+from thoughtline.engine.offload import run_for
 from thoughtline.engine.quirks import Quirks
 from thoughtline.engine.recovery.added import is_vague, names_added_key
 from thoughtline.engine.recovery.case import Case, Correction, named
@@ -70,10 +72,11 @@ class Recovery:
         With `strict`, nothing is tried that puts a value in the place of a thought, or switches
         thinking off. `after` is the attempt that was refused now, if it is not the first refusal.
         """
+        body = decision.request.body
         strategy = diagnose(status, refusal)
         if strategy is None:
             words = refusal[:MAX_REFUSAL_BYTES]
-            if names_added_key(decision, status, words) or is_vague(decision, status, words):
+            if await run_for(body, partial(_is_about_added, decision, status, words)):
                 strategy = Strategy.TAKE_OUT
         if strategy is None:
             return None, None
@@ -81,7 +84,8 @@ class Recovery:
             return strategy, None
         await self.quirks.refresh()
         case = await self._case(decision, tenant, strategy, refusal)
-        for correction in self._corrections(case, strategy, widest=after is not None):
+        finding = partial(self._corrections, case, strategy, widest=after is not None)
+        for correction in await run_for(body, finding):
             corrected = await _corrected(decision, case, correction)
             changed = (
                 corrected.body != decision.body
@@ -175,12 +179,17 @@ async def _corrected(
         for name in ("target", "found", "path", "overrides")
         if (value := getattr(correction, name)) is not None
     }
-    corrected = decision.revise(**changes)
+    corrected = await run_for(decision.request.body, partial(decision.revise, **changes))
     if correction.with_items:
         corrected = await decision.source.with_items(corrected)
     if correction.in_full:
         corrected = await decision.source.in_full(corrected, case.continued)
     return corrected
+
+
+def _is_about_added(decision: RequestDecision, status: int, words: bytes) -> bool:
+    """Whether a refusal is about a key that only we put in."""
+    return names_added_key(decision, status, words) or is_vague(decision, status, words)
 
 
 def _makes_up(decision: RequestDecision) -> bool:
