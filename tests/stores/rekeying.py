@@ -1,9 +1,12 @@
 """What holds for every sealed store while its keys change: a class of tests, inherited per store.
 
-`node(*keys, **options)` opens the store once more; `filed_names()` returns what the database has.
+`node(*keys, **options)` opens the store once more, `address` is its URL, and `filed_names()` returns
+the names that it has.
 """
 
 import asyncio
+import signal
+import sys
 
 import pytest
 
@@ -20,6 +23,29 @@ KEYS = [bytes([n]) * 16 for n in range(1, 41)]
 
 class Interrupted(Exception):
     """Somebody pressed Ctrl-C."""
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from thoughtline.stores import open_store
+from thoughtline.stores.postgres import vault
+from thoughtline.stores.sealing.administration import re_encrypt
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.ring import KeyRing
+from thoughtline.stores.sqlite import resealing
+
+def stop(done, total):
+    if done > 0.6 * total:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def work():
+    ring = KeyRing.parse(sys.argv[2])
+    store = open_store(sys.argv[1], keychain=Keychain(ring))
+    await re_encrypt(store.vault, ring, names=True, progress=stop)
+
+resealing.PAGE, vault.PAGE = 5, 10
+asyncio.run(work())
+"""
 
 
 class RekeyingContract:
@@ -81,6 +107,25 @@ class RekeyingContract:
         assert len(await store.find("T", KEYS)) == 38
         assert len(await store.vault.key_rows()) == 2
         assert await store.prune_index(dry_run=True) == 0
+
+    async def test_a_process_that_is_killed_leaves_everything_readable(
+        self, node, address, filed_names
+    ):
+        store = node()
+        for n, key in enumerate(KEYS):
+            await store.append(canaries(f"s{n}", f"t{n}", key=key))
+        before = await filed_names()
+        ring = " ".join(key.line() for key in (ONE, TWO))
+        killed = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, address, ring)
+        assert await asyncio.wait_for(killed.wait(), 60) == -signal.SIGKILL
+        mixed = await filed_names()
+        assert mixed & before and mixed - before
+        assert len(await store.find("T", KEYS)) == 40
+        assert await check_keys(store.vault, RING) == []
+        await re_encrypt(store.vault, RING)
+        assert not await filed_names() & before
+        assert len(await store.find("T", KEYS)) == 40
+        assert len(await store.vault.key_rows()) == 2
 
     async def test_a_plain_entry_that_changes_is_sealed_and_filed_with_the_others(
         self, node, plain_node, filed_names

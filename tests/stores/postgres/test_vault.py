@@ -109,6 +109,10 @@ class TestRekeying(rekeying.RekeyingContract):
         return lambda *keys, **options: nodes(rekeying.keychain(*keys, **options))
 
     @pytest.fixture
+    def address(self, database):
+        return database
+
+    @pytest.fixture
     def plain_node(self, nodes):
         return lambda: nodes(None)
 

@@ -62,6 +62,10 @@ class TestRekeying(rekeying.RekeyingContract):
             await one.close()
 
     @pytest.fixture
+    def address(self, tmp_path):
+        return f"sqlite:///{tmp_path}/store.db"
+
+    @pytest.fixture
     def plain_node(self, tmp_path):
         return lambda: opened(tmp_path / "store.db")
 

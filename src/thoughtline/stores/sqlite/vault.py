@@ -9,7 +9,7 @@ from thoughtline.errors import SealError
 from thoughtline.stores.base import Progress
 from thoughtline.stores.sealing.tenant_keys import KeyRow
 from thoughtline.stores.sealing.vault import SealState, ValueCounts
-from thoughtline.stores.sqlite import key_tables, resealing
+from thoughtline.stores.sqlite import key_tables, resealing, upkeep
 from thoughtline.stores.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class SqliteVault:
         return await self._write(partial(key_tables.replace_rows, rows=rows))
 
     async def drop_keys(self, rows: Sequence[KeyRow]) -> int:
-        return await self._write(partial(key_tables.drop_rows, rows=rows))
+        dropped = await self._write(partial(key_tables.drop_rows, rows=rows))
+        await self._read(upkeep.truncate_log)
+        return dropped
 
     async def reseal(
         self,
@@ -87,4 +89,6 @@ class SqliteVault:
                 progress(min(after, page.newest), page.newest)
             if not more and tenant is None:  # rows may have come since
                 more = not await self._write(partial(resealing.finish, after=after, plain=plain))
+        if count:  # or what was plain is still in the log, while somebody has the file open
+            await self._read(upkeep.truncate_log)
         return count
