@@ -47,9 +47,12 @@ class Node:
             for name, value in os.environ.items()
             if not name.endswith("_API_KEY") and not name.startswith("THOUGHTLINE")
         }
+        program = ["-m", "thoughtline"]
+        if "CLOCK_SHIFT" in self.environment:
+            program = [str(Path(__file__).with_name("shifted_clock.py"))]
         with (self.folder / "node.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "thoughtline", "serve", "--port", str(self.port)],
+                [sys.executable, *program, "serve", "--port", str(self.port)],
                 cwd=self.folder,
                 env=kept | self.environment,
                 stdin=subprocess.DEVNULL,
