@@ -1,9 +1,13 @@
 """Deleting sessions."""
 
 import asyncio
+import sys
+from types import SimpleNamespace
 
 from stores.samples import notes, turn
-from thoughtline.stores.postgres import purge
+from thoughtline.clock import SystemClock
+from thoughtline.gateway.retention import Sweep
+from thoughtline.stores.postgres import PostgresStore, purge
 
 A, B = b"a" * 16, b"b" * 16
 TABLES = ("sessions", "batches", "entries", "names", "pointers")
@@ -38,3 +42,54 @@ async def test_two_nodes_that_sweep_at_once_delete_each_session_once(store, othe
     clock.now += 100
     counts = await asyncio.gather(*(s.purge(untouched_since=1050.0) for s in (store, other)))
     assert sum(counts) == 30
+
+
+class WrongClock(SystemClock):
+    """A machine's clock that is a year fast."""
+
+    def wall(self):
+        return super().wall() + 365 * 86_400
+
+
+async def test_a_node_with_a_wrong_clock_deletes_nothing_too_early(database, db):
+    store = PostgresStore(database, clock=WrongClock())
+    await store.append(turn("s", "t1", '"x"', keys=[A]))
+    await store.append(turn("z", "t2", '"x"', keys=[A]))
+    await db.execute("UPDATE sessions SET touched = touched - 7200 WHERE session = 'z'")
+    assert await store.purge(untouched_since=store._clock.wall() - 3600) == 1
+    assert [one.session for one in await store.sessions()] == ["s"]
+    await store.close()
+
+
+_HOLDER = """
+import asyncio, sys
+from thoughtline.stores.postgres import PostgresStore
+
+async def main():
+    store = PostgresStore(sys.argv[1])
+    print(await store.lease("sweep", 2.0), flush=True)
+    while await store.lease("sweep", 2.0):
+        await asyncio.sleep(0.05)
+
+asyncio.run(main())
+"""
+
+
+async def test_the_work_of_a_node_that_was_killed_is_taken_over(database, store, other, clock):
+    holder = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _HOLDER, database, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert await holder.stdout.readline() == b"True\n"
+        await store.append(turn("s", "t1", '"x"', keys=[A]))
+        clock.now += 100
+        log = SimpleNamespace(info=lambda *_, **__: None, warning=lambda *_, **__: None)
+        sweeps = [Sweep(one, retention=50.0, clock=clock, log=log) for one in (store, other)]
+        assert [await sweep.once() for sweep in sweeps] == [0, 0]  # not theirs
+    finally:
+        holder.kill()
+        await holder.communicate()
+    async with asyncio.timeout(60):
+        while not sum([await sweep.once() for sweep in sweeps]):
+            await asyncio.sleep(0.05)
+    assert await store.sessions() == []

@@ -1,5 +1,6 @@
 """The connections of a process to the database: one to write, three to read, none that listens.
 
+No more are opened than are used at once.
 Every statement stands alone: no transaction stays open, nothing is set for a session. So a pool in
 between that hands out connections per transaction (pgbouncer) does no harm. A connection that
 failed is replaced when it is next needed, after a pause while the server does not answer.
@@ -132,7 +133,7 @@ class Connections:
         connection = slot.connection
         try:
             if connection is None or connection.is_closed():
-                connection = slot.connection = await self._open()
+                connection = slot.connection = self._idle_one() or await self._open()
                 if self.closed:  # meanwhile
                     self._drop(slot)
                     raise Unavailable("this store is closed; open it again")
@@ -156,6 +157,15 @@ class Connections:
             if failure is None:
                 raise
             raise failure from error
+
+    def _idle_one(self) -> asyncpg.Connection | None:
+        """Take a connection from where it is not used: a server may have none left to give."""
+        for slot in self._slots:
+            connection = slot.connection
+            if connection is not None and not slot.began and not connection.is_closed():
+                slot.connection = None
+                return connection
+        return None
 
     def _watch(self) -> None:
         """Cut connections that run a statement for too long; a frozen server does not end it."""

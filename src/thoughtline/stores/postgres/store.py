@@ -86,6 +86,7 @@ Noted = tuple[Sequence[NotedDeletion], int]
 _HOME = "SELECT * FROM home_1($1)"
 _FIND = "SELECT * FROM find_1($1, $2, $3, $4, $5, $6, $7)"
 _CONTINUED = "SELECT * FROM continued_1($1, $2)"
+_TIME = "SELECT now_1(NULL)"
 _LEASE = "SELECT lease_1($1, $2, $3)"
 _SHOW = "SELECT show_running_1($1, $2)"
 _LOOK = "SELECT * FROM look_at_running_1($1)"
@@ -456,6 +457,9 @@ class PostgresStore:
         await self._hits.write()
         if untouched_since is None:
             await self._deletions.note_purge(session, tenant)
+        elif not self._own_time:  # sessions are as old as the database says
+            ((now,),) = await self._connections.read(_TIME)
+            untouched_since += now - self._clock.wall()
         if tenant is not None and session is None and untouched_since is None:
             await self._seals.delete(tenant.encode())
         return await purge.purge(
