@@ -163,3 +163,12 @@ def test_look_up_keys_get_a_new_key_with_names(folder):
     assert len(names()) == len(before) and not names() & before
     assert "everything that was tried opens" in ran("keys", "check")
     assert run("keys", "re-encrypt", "--names", "--plain").exit_code == 2
+
+
+@pytest.mark.parametrize("command", [("rotate", "--to", "typo"), ("retire", "typo", "--yes")])
+def test_a_key_that_is_not_there_is_named(folder, command):
+    ran("keys", "generate", "--file", "ring.keys")
+    configure('keys = "file:ring.keys"\n')
+    talk()
+    told = run("keys", *command)
+    assert told.exit_code == 1 and "there is no key typo in the ring; it has 20" in told.output

@@ -119,6 +119,7 @@ def rotate(*, id: str | None, store_url: str | None, config: str | None, as_json
 
     async def work(vault: KeyVault, ring: KeyRing) -> tuple[str, int]:
         to = id or ring.newest.id
+        _check_known(ring, to)
         with shown_progress("Wrapping") as progress:
             return to, await administration.rotate(vault, ring, to, progress)
 
@@ -197,7 +198,7 @@ def retire(*, id: str, yes: bool, store_url: str | None, config: str | None, as_
     settings = _settings(store_url, config)
 
     async def work(vault: KeyVault, ring: KeyRing) -> None:
-        ring.get(id)
+        _check_known(ring, id)
         await refuse_use(vault, id)
         _refuse_waiting(settings, id)
 
@@ -212,6 +213,13 @@ def retire(*, id: str, yes: bool, store_url: str | None, config: str | None, as_
         click.echo(f"{id} is removed from {file}; remove it from the other rings as well")
     else:
         click.echo(f"Nothing in the store needs {id}: remove it from {settings.store.keys}")
+
+
+def _check_known(ring: KeyRing, id: str) -> None:
+    if id not in ring:
+        raise click.ClickException(
+            f"there is no key {id} in the ring; it has {', '.join(ring.ids)}"
+        )
 
 
 def _refuse_waiting(settings: Settings, id: str) -> None:

@@ -153,3 +153,25 @@ async def test_notes_between_nodes_are_sealed_with_a_key_that_all_have(nodes, db
     assert await late.look_at_running("late") == {}  # it has not got the key, and goes on
     only_new = nodes(keychain(TWO))
     await only_new.append(replace(canaries("z", "t4", key=B), held=1.0))
+
+
+@pytest.mark.parametrize("change", ["_reseal_entry", "_reseal_row"])
+async def test_what_changes_while_it_is_sealed_again_is_sealed_again_too(nodes, change):
+    """Or it stays sealed with a key that is deleted in the end."""
+    store, other = nodes(keychain()), nodes(keychain())
+    await store.append(canaries())
+    vault = store.vault
+    acts = [other.forget, other.erase] if change == "_reseal_entry" else [other.erase]
+    reseal, calls = getattr(vault, change), iter(acts)
+
+    async def overtaken(row, seal):
+        if act := next(calls, None):
+            await act(ALL_ENTRIES)
+        return await reseal(row, seal)
+
+    setattr(vault, change, overtaken)
+    await re_encrypt(vault, KeyRing([ONE]), names=True)
+    [entry] = (await nodes(keychain()).find("T", [A]))[A]
+    assert entry.thoughts[0].forgotten
+    assert len(await other.read("s")) == 4
+    assert await check_keys(store.vault, KeyRing([ONE])) == []

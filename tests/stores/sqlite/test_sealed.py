@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stores.contract import A, B, KeepingContract
 from stores.samples import notes, refusal
-from stores.sealed_samples import CANARY, canaries, keychain, opened, raw
+from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain, opened, raw
 from thoughtline.errors import SealError
 from thoughtline.stores.base import EntryFilter, SessionQuery
 from thoughtline.stores.sqlite import SqliteStore
@@ -154,3 +154,16 @@ async def test_what_is_plain_is_refused_where_all_must_be_sealed(path):
     with pytest.raises(SealError, match=r"is plain, and `store\.require_sealed` is set"):
         await strict.read("s")
     await strict.close()
+
+
+async def test_what_waits_is_sealed_with_the_key_that_wraps_what_is_new(path):
+    """A key that was only just added to this ring may be in no other yet."""
+    store = opened(path, keychain(ONE))
+    await store.append(canaries())
+    chain = keychain(ONE, TWO)
+    assert chain.seal_line(b"a turn")[0] == "key-two"  # nothing is known of the store
+    other = opened(path, chain)
+    await other.find("T", [A])
+    assert chain.seal_line(b"a turn")[0] == "key-one"
+    await store.close()
+    await other.close()

@@ -53,8 +53,14 @@ WHERE id > $1::bytea AND ($2::bytea IS NULL OR tenant = $2) ORDER BY id LIMIT $3
 _RESEAL_BATCH = """
 UPDATE batches SET said = $1, thoughts = $2
 WHERE session = $3 AND id = $4 AND nth = $5 AND said = $6 AND thoughts IS NOT DISTINCT FROM $7
+RETURNING true
 """
-_RESEAL_ENTRY = "SELECT reseal_entry_1($1, $2, $3, $4, $5, $6)"
+_RESEAL_ENTRY = "SELECT reseal_entry_2($1, $2, $3, $4, $5, $6)"
+_BATCH = """
+SELECT tenant, session, id, nth, entry, said, thoughts FROM batches
+WHERE session = $1 AND id = $2 AND nth = $3
+"""
+_ENTRY = "SELECT tenant, id, filed, rev, memo FROM entries WHERE id = $1"
 _NOTES = "SELECT tenant, epoch, what FROM gone"
 _RESEAL_NOTE = "UPDATE gone SET what = $1 WHERE tenant = $2 AND epoch = $3 AND what = $4"
 _FINISH = "SELECT finish_sealing_1($1)"
@@ -175,16 +181,16 @@ class PostgresVault:
         ((total,),) = await self._connections.read(_TOTAL)
         done = count = 0
         of = None if tenant is None else tenant.encode()
-        for page, change in (
-            (self._batches, self._reseal_row),
-            (self._entries, self._reseal_entry),
+        for page, resealed in (
+            (self._batches, self._row_resealed),
+            (self._entries, self._entry_resealed),
         ):
             here: tuple[Any, ...] = ()
             while True:
                 rows, here = await page(here, of)
                 seals = await self._seals_of(rows)
-                changed = [await change(row, seals[row["tenant"]]) for row in rows]
-                count += sum(changed) if change == self._reseal_row else 0
+                changed = [await resealed(row, seals[row["tenant"]]) for row in rows]
+                count += sum(changed) if page == self._batches else 0
                 done += len(rows)
                 if progress is not None:
                     progress(min(done, total), total)
@@ -218,7 +224,26 @@ class PostgresVault:
         rows = await self._connections.read(_ENTRIES, *(here or (b"",)), tenant, PAGE)
         return rows, (rows[-1]["id"],) if rows else here
 
-    async def _reseal_row(self, row: Values, seal: TenantSeal) -> bool:
+    async def _row_resealed(self, row: Values, seal: TenantSeal) -> bool:
+        """Seal a row, also one that changes meanwhile; whether that was needed."""
+        while (done := await self._reseal_row(row, seal)) is None:
+            found = await self._connections.read(_BATCH, row["session"], row["id"], row["nth"])
+            if not found:  # it was deleted
+                return False
+            row, seal = found[0], (await self._seals_of(found))[row["tenant"]]
+        return done
+
+    async def _entry_resealed(self, row: Values, seal: TenantSeal) -> bool:
+        """Seal an entry, also one that changes meanwhile; whether that was needed."""
+        while (done := await self._reseal_entry(row, seal)) is None:
+            found = await self._connections.read(_ENTRY, row["id"])
+            if not found:
+                return False
+            row, seal = found[0], (await self._seals_of(found))[row["tenant"]]
+        return done
+
+    async def _reseal_row(self, row: Values, seal: TenantSeal) -> bool | None:
+        """Seal a row, if that is needed; whether it was. None: it has changed meanwhile."""
         values = [value for value in (row["said"], row["thoughts"]) if value is not None]
         if not any(_is_stale(value, seal) for value in values):
             return False
@@ -230,13 +255,14 @@ class PostgresVault:
         thoughts = opened["thoughts"]
         if thoughts is not None:
             thoughts = seal.seal_entry(thoughts, row["entry"], "thoughts")
-        await self._connections.write(
+        written = await self._connections.write(
             _RESEAL_BATCH,
             *(said, thoughts, row["session"], row["id"], row["nth"], row["said"], row["thoughts"]),
         )
-        return True
+        return True if written else None
 
-    async def _reseal_entry(self, row: Values, seal: TenantSeal) -> bool:
+    async def _reseal_entry(self, row: Values, seal: TenantSeal) -> bool | None:
+        """Seal an entry and file it anew, if that is needed; None: it has changed meanwhile."""
         if not _is_stale(row["memo"], seal):
             return False
         try:
@@ -245,12 +271,12 @@ class PostgresVault:
             return False
         entry, sealed = unpack_memo(memo), seal.seal_entry(memo, row["id"], "memo")
         old, new = (entry_names(seal, entry, version=v) for v in (before, key_version(sealed)))
-        await self._connections.write(
+        ((written,),) = await self._connections.write(
             _RESEAL_ENTRY,
             *(row["id"], row["rev"], sealed, row["filed"]),
             *(([], []) if old == new else (old, new)),
         )
-        return True
+        return True if written else None
 
 
 def _is_stale(value: bytes, seal: TenantSeal) -> bool:

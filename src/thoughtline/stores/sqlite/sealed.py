@@ -53,6 +53,7 @@ class SealingCipher:
             return True
         assert isinstance(state, FileState)  # noqa: S101 (`key_tables` made it)
         self._state = state
+        self._keychain.primary = state.master
         self._known.clear()
         return False
 

@@ -41,6 +41,20 @@ BEGIN
 END
 $$;
 
+-- Writes an entry that was sealed again, as `reseal_entry_1` does; whether nobody has changed it since.
+CREATE FUNCTION reseal_entry_2(
+    id_ bytea, rev_ bigint, memo_ bytea, filed_ bigint, old_names bytea[], new_names bytea[]
+) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM entries WHERE id = id_ AND rev = rev_ AND filed = filed_ FOR UPDATE;
+    IF FOUND THEN
+        PERFORM reseal_entry_1(id_, rev_, memo_, filed_, old_names, new_names);
+        RETURN true;
+    END IF;
+    RETURN false;
+END
+$$;
+
 -- Changes what entries say, where nobody else has since, and they are still sealed with the same
 -- key; returns the ids of those.
 CREATE FUNCTION rewrite_entries_2(
