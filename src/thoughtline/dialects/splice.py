@@ -8,7 +8,6 @@ of its raw slices, so nothing is scanned twice in Python. What cannot be read wi
 
 import re
 from collections.abc import Callable, Iterable, KeysView, Mapping
-from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -119,11 +118,14 @@ class Layout:
         self.body = body
         self.history = history
         self.members = members(body)
+        self._elements: list[Span] | None = None
 
-    @cached_property
+    @property
     def elements(self) -> list[Span]:
         """The spans of the elements. Raises `Unreadable` where the history is not a list."""
-        return elements(self.body, self.members[self.history])
+        if self._elements is None:
+            self._elements = elements(self.body, self.members[self.history])
+        return self._elements
 
 
 _last_layout: Layout | None = None

@@ -98,7 +98,7 @@ class Source(Protocol):
         """The same request with these turns before its own, and no previous response."""
 
 
-class RequestDecision(Struct, frozen=True, kw_only=True, eq=False):
+class RequestDecision(Struct, frozen=True, eq=False):
     """What goes upstream, and why."""
 
     source: Source
@@ -185,12 +185,12 @@ def decide(
         body = request.body
         unpatchable = lookup_error = str(error)
     return RequestDecision(
-        source=source,
-        request=request,
-        original=original,
-        dialect=dialect,
-        target=target,
-        path=path,
+        source,  # positional: Python builds a dict for more than fifteen keywords
+        request,
+        original,
+        dialect,
+        target,
+        path,
         found=found,
         limits=limits,
         overrides=overrides,

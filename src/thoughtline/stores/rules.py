@@ -6,7 +6,6 @@ thought entries it makes, and what remains of a thought that is to be forgotten.
 """
 
 from collections.abc import Iterable, Sequence
-from math import inf
 
 import msgspec
 from msgspec import Struct
@@ -72,18 +71,10 @@ def find_conflict(batch: Batch, tenant: str | None, last: int) -> Conflict | Non
 
 def number_events(batch: Batch, last: int) -> list[Event]:
     """Return the events of the batch, numbered on from `last`."""
+    session = batch.session
     return [
-        Event(
-            session=batch.session,
-            seq=seq,
-            id=draft.id,
-            parent=draft.parent,
-            at=draft.at,
-            type=draft.type,
-            version=draft.version,
-            data=draft.data,
-        )
-        for seq, draft in enumerate(batch.drafts, last + 1)
+        Event(session, seq, one.id, one.parent, one.at, one.type, one.version, one.data)
+        for seq, one in enumerate(batch.drafts, last + 1)
     ]
 
 
@@ -181,12 +172,10 @@ class SessionCounts(Struct):
 
     def add(self, drafts: Sequence[Draft]) -> None:
         """Count more events."""
-        turns, oldest, newest = 0, inf, -inf
-        for draft in drafts:
-            turns += draft.type == "turn_started"
-            oldest, newest = min(oldest, draft.at), max(newest, draft.at)
         if drafts:
-            self._count(turns, oldest, newest)
+            times = [draft.at for draft in drafts]
+            turns = [draft.type for draft in drafts].count("turn_started")
+            self._count(turns, min(times), max(times))
 
     def join(self, other: "SessionCounts") -> None:
         """Add the counts of other events of the session."""

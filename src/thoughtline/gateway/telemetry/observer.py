@@ -94,9 +94,10 @@ class Telemetry:
         for seconds in timing.seconds:
             metrics.thought_seconds.observe(seconds, provider)
         if end is not None and end.usage is not None:
+            tokens = metrics.tokens
             for kind, amount in zip(_TOKENS, astuple(end.usage), strict=True):
                 if amount is not None:
-                    metrics.tokens[provider, kind] += amount
+                    tokens[provider, kind] += amount
         if self._reports_requests:
             facts: dict[str, Any] = {"status": status, "outcome": str(outcome)}
             if reason:  # in the gateway's words: a provider's error may quote the request
