@@ -60,6 +60,18 @@ async def test_the_kept_tail_is_recognised(name, kept):
     assert sent[-kept:] == own[-kept:]
 
 
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_so_it_is_where_nobody_answers_the_summary(name):
+    """Then it stands in front of the user's words, in one input with them."""
+    gateway = gateway_with(name, POLICIES.get(name, name), serials=False)
+    client = client_of(name, gateway)
+    await client.run(11)
+    summary, *tail = compacted(client.turns, 2)
+    client.turns[:] = [replace(summary, output=()), *tail]
+    sent, own = await sent_after(client)
+    assert sent[-2:] == own[-2:]
+
+
 @pytest.mark.parametrize("name", ["kimi", "gemini"])
 async def test_two_tails_that_look_alike_are_a_tie(name):
     gateway = gateway_with(name, POLICIES.get(name, name), serials=False)

@@ -1,5 +1,6 @@
 """Which remembered turn is meant: match levels, ties, corroboration, and never another conversation's."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -130,6 +131,28 @@ def test_a_compacted_history_keeps_its_tail():
     assert found(stored, compacted)[1:3] == ["s1.3", "s1.4"]
 
 
+@pytest.mark.parametrize("front", [(), ("Summary",), ("Summary", "and what is left to do")])
+def test_a_summary_may_stand_in_front_of_the_users_words(front):
+    stored = StoredConversations()
+    talk = [([ask("first")], [say("ok")]), ([ask("look")], [call("ls")])]
+    lived = strip(stored.converse([*talk, ([result("x")], [call("cat")])]))
+    summary = tuple(map(ask, front))
+    kept = [replace(lived[1], input=(*summary, ask("look"))), *lived[2:]]
+    assert found(stored, kept)[:2] == ["s1.1", "s1.2"]
+    other = [replace(lived[1], input=(*summary, ask("look here"))), *lived[2:]]
+    assert not any(found(stored, other))
+    stored.converse([([ask("second")], [say("ok")]), *talk[1:], ([result("x")], [call("cat")])])
+    assert not any(found(stored, kept))  # two of them are a tie
+
+
+def test_one_kept_turn_is_not_recognised_by_its_words_alone():
+    """Nobody has seen the result of its calls: another conversation may ask and do the same."""
+    stored = StoredConversations()
+    lived = strip(stored.converse([([ask("first")], [say("ok")]), ([ask("look")], [call("ls")])]))
+    kept = [replace(lived[1], input=(ask("Summary"), ask("look"))), Turn(input=(result("x"),))]
+    assert not any(found(stored, kept))
+
+
 def test_the_same_words_alone_are_not_the_same_turn():
     stored = StoredConversations()
     stored.converse([([ask("one thing")], [say("Done.")])])
@@ -211,11 +234,16 @@ def _altered(data, turns):
     """Something a client may do to a history."""
     turns = list(turns)
     kind = data.draw(
-        st.sampled_from(["as is", "cut the head", "edit an input", "drop a turn", "edit an output"])
+        st.sampled_from(
+            ["as is", "cut the head", "compact", "edit an input", "drop a turn", "edit an output"]
+        )
     )
     at = data.draw(st.integers(0, len(turns) - 1))
     if kind == "cut the head":
         return turns[at:], at
+    if kind == "compact":
+        summary = ask(data.draw(_inputs))
+        return [replace(turns[at], input=(summary, *turns[at].input)), *turns[at + 1 :]], at
     if kind == "edit an input":
         turns[at] = replace(turns[at], input=(ask(data.draw(_inputs)),))
     elif kind == "edit an output":

@@ -43,6 +43,8 @@ class IndexEntry(Struct, frozen=True, gc=False, omit_defaults=True):
 
 QUESTION_BYTES = 8
 """Bytes of the digest of an input."""
+MAX_TEXTS = 8
+"""Texts of an input whose endings are compared with a question."""
 
 RESPONSE_ID_DIALECTS = ("responses",)
 """Dialects whose requests may name the response that they go on from."""
@@ -76,6 +78,20 @@ def question_digest(turn: Turn, turn_keys: k.TurnKeys) -> str:
     else:
         return ""
     return turn_keys.input[:QUESTION_BYTES].hex()
+
+
+def asks(turn: Turn, turn_keys: k.TurnKeys, question: str) -> bool:
+    """Whether a turn's input has this digest, or ends with words of a user that have it.
+
+    After a compaction its summary stands in front of them, where nobody has answered it.
+    """
+    if question_digest(turn, turn_keys) == question:
+        return True
+    texts = turn.input
+    if not 1 < len(texts) <= MAX_TEXTS or any(type(part) is not Text for part in texts):
+        return False
+    endings = (k.input_hash(texts[start:]) for start in range(1, len(texts)))
+    return any(ending[:QUESTION_BYTES].hex() == question for ending in endings)
 
 
 def readable(thoughts: Iterable[Thought]) -> str:

@@ -362,6 +362,11 @@ class RollingKey:
         return keys
 
 
+def input_hash(parts: Sequence[Part]) -> bytes:
+    """Return the hash of an input that has no results of parallel calls."""
+    return _hash(visible(parts, is_input=True))
+
+
 def rolling_keys(
     turns: Iterable[Turn], *, in_order: bool = False, after: RollingKey | None = None
 ) -> tuple[list[TurnKeys | None], RollingKey]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from thoughtline.log import keys as k
 from thoughtline.log.decisions import TIED, MatchLevel
-from thoughtline.log.index import IndexEntry, question_digest
+from thoughtline.log.index import IndexEntry, asks
 from thoughtline.log.parts import Blob, Origin, Thought
 from thoughtline.log.turns import Turn
 from thoughtline.replay import ties
@@ -394,8 +394,8 @@ class _Matcher:
         if before is None or parent is None or parent.entry is None:
             return False
         turn, keys = self.path.turns[before], self.path.keys[before]
-        asked = question_digest(turn, keys) if keys is not None and turn.calls else ""
-        return bool(asked) and asked == parent.entry.question
+        question = parent.entry.question if turn.calls else ""
+        return bool(question) and keys is not None and asks(turn, keys, question)
 
     def _named(self, entry: IndexEntry, index: int) -> bool:
         """Whether the client names the conversation by a hint, or the turn by ids of its own."""
