@@ -13,7 +13,8 @@ program holds the lock of the file. Counted at the end:
 - crossed: thoughts there that belong to another turn, conversation or account, or are altered;
 - refused: requests that the provider refused.
 
-All but the kills should be 0. Only loopback addresses; ends after `--seconds` in any case.
+All but the kills should be 0. Only loopback addresses; ends after `--seconds` in any case. If that
+is too short for all the kills, it says so, and counts as failed.
 """
 
 import argparse
@@ -47,6 +48,8 @@ _BODY = {"messages": {"thinking": {"type": "enabled", "budget_tokens": 4096}}}
 
 TURNS = 8
 """Exchanges of a conversation."""
+ENDING = 60.0
+"""Seconds that conversations are given to end, of a quarter of the time at most."""
 
 
 def clients() -> Any:
@@ -217,9 +220,10 @@ class Soak:
 
 
 def soak(kills: int, threads: int, seconds: float) -> bool:
-    """Run it; returns whether nothing was lost, missing, crossed or refused."""
+    """Run it; returns whether all kills were made, and nothing was lost, missing or crossed."""
     began = time.monotonic()
     deadline = began + seconds
+    last_kill = deadline - min(ENDING, seconds / 4)
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(*PROVIDERS, pace=Pace(delay=0.0005)) as sims,
@@ -232,7 +236,7 @@ def soak(kills: int, threads: int, seconds: float) -> bool:
             worker.start()
         killed = 0
         try:
-            while killed < kills and time.monotonic() < deadline - 60:
+            while killed < kills and time.monotonic() < last_kill:
                 with gateway.locked() if killed % 10 == 5 else nullcontext():
                     run.wait(random.randrange(40), random.uniform(0.1, 4.0))
                     gateway.kill()
@@ -247,7 +251,7 @@ def soak(kills: int, threads: int, seconds: float) -> bool:
             gateway.kill()
         say(f"\r{line(run, killed, kills, began)}\n")
         lost = asyncio.run(run.lost(SqliteStore(gateway.store)))
-        return report(run, lost, killed, stuck)
+        return report(run, lost, killed, stuck, kills)
 
 
 def say(text: str) -> None:
@@ -264,8 +268,10 @@ def line(run: Soak, killed: int, kills: int, began: float) -> str:
     )
 
 
-def report(run: Soak, lost: list[tuple[str, str, str]], killed: int, stuck: int) -> bool:
-    """Print what was counted; returns whether nothing was lost, missing, crossed or refused."""
+def report(
+    run: Soak, lost: list[tuple[str, str, str]], killed: int, stuck: int, kills: int
+) -> bool:
+    """Print what was counted; returns whether all was done, and nothing lost or missing."""
     print(f"acknowledged turns lost: {len(lost)} of {len(run.received)}, over {killed} kills")
     print(f"thoughts missing: {run.missing()}, crossed: {run.crossed()}")
     print(f"requests refused: {run.counts['refused']}, clients that hang: {stuck}")
@@ -274,7 +280,10 @@ def report(run: Soak, lost: list[tuple[str, str, str]], killed: int, stuck: int)
         print(f"  {provider:10} {figures}")
     for text in [*map(str, lost[:5]), *run.refusals[:5]]:
         print(f"  {text}")
-    return not (lost or run.missing() or run.crossed() or run.counts["refused"] or stuck)
+    if killed < kills:
+        print(f"only {killed} of {kills} kills: give it more time with --seconds")
+    wrong = lost or run.missing() or run.crossed() or run.counts["refused"] or stuck
+    return not wrong and killed >= kills
 
 
 def main() -> None:
