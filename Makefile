@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGE := $(VENV)/.package
 STAMP := $(VENV)/.installed
-JOBS ?= auto
+# One more than there are cores: a third of the time of a test is waiting for somebody.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
 CLIENTS := $(VENV)/.clients
 SMALL := $(patsubst %,tests/%/npm/node_modules/.installed,agents inspector workflows)
 ALONE := .venv-litellm/.installed .venv-aider/.installed
