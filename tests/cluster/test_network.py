@@ -5,10 +5,7 @@ The clocks of the nodes are ten minutes apart, and neither is right.
 
 import contextlib
 import secrets
-import shutil
-import tempfile
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import httpx2
@@ -16,7 +13,7 @@ import pytest
 
 from cluster.test_nodes import DIALECTS, Talk, together
 from support.cluster import Node, settings_for
-from support.postgres_server import PostgresServer
+from support.postgres_server import SharedServer
 from support.tcp_proxy import TcpProxy
 from thoughtline.cli.simulated import POLICIES
 from thoughtline.testing import serving
@@ -27,23 +24,24 @@ PROVIDERS = ("deepseek", "claude", "openai", "gemini")
 
 
 @pytest.fixture(scope="module")
-def nodes():
+def nodes(tmp_path_factory, worker_id):
     """Two nodes, each with a line of its own to the database."""
-    folder = Path(tempfile.mkdtemp(prefix="thoughtline-network-"))
-    folder.chmod(0o755)  # PostgreSQL runs as another user than root
-    postgres = PostgresServer(folder / "postgres").make().start()
+    folder, base = tmp_path_factory.mktemp("network"), tmp_path_factory.getbasetemp()
+    database = f"network_{worker_id}"
     made = []
     with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        stack.callback(postgres.stop, "immediate")
-        postgres.sql("CREATE DATABASE thoughtline", "SELECT 1")
+        server = SharedServer(base if worker_id == "master" else base.parent)
+        stack.callback(server.close)
+        postgres = server.server
+        postgres.sql(f"CREATE DATABASE {database}", "SELECT 1")
+        stack.callback(postgres.sql, f"DROP DATABASE {database} WITH (FORCE)", "SELECT 1")
         sims = stack.enter_context(serving(*PROVIDERS))
         upstreams = [(name, sims.root(name), POLICIES.get(name, name)) for name in PROVIDERS]
         secret = secrets.token_hex(32)
         for name, shift in (("a", "300"), ("b", "-300")):
             proxy = TcpProxy(postgres.port).start()
             stack.callback(proxy.stop)
-            url = f"postgresql://postgres@127.0.0.1:{proxy.port}/thoughtline"
+            url = f"postgresql://postgres@127.0.0.1:{proxy.port}/{database}"
             more = 'secret = "env:SECRET"\nfind_wait = 2.0\ncommit_wait = 1.0'
             own = {
                 "SECRET": secret,
@@ -56,7 +54,7 @@ def nodes():
             one.node.wait()
             stack.callback(one.node.kill)
         yield SimpleNamespace(
-            both=made, sql=lambda text: postgres.sql(text, database="thoughtline"), sims=sims
+            both=made, sql=lambda text: postgres.sql(text, database=database), sims=sims
         )
 
 

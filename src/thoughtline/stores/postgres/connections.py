@@ -23,7 +23,7 @@ READERS = 3
 TIMEOUT = 10.0
 """Seconds that a statement may take; a server that is frozen does not end it by itself."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two attempts to connect: at first, and at most."""
 
 Greet = Callable[[asyncpg.Connection], Awaitable[None]]

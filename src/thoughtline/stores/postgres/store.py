@@ -77,8 +77,8 @@ Whoever asks may give up earlier: look-ups after `store.find_wait`, answers afte
 HELD_MARGIN = 1.0
 """Seconds by which a batch may have waited longer than the clocks of two processes say."""
 
-SETTLING = 2.0
-"""Seconds for which look-ups wait after a failover."""
+SETTLING = 3.0
+"""Seconds for which look-ups wait after a failover: until every node has connected again."""
 
 Noted = tuple[Sequence[NotedDeletion], int]
 """What was deleted of a tenant, and its epoch."""
@@ -266,14 +266,20 @@ class PostgresStore:
             return {}
         if self._hits and self.retention:
             await self._hits.write()  # or what was just used could count as expired
-        if self._settled:
-            await self._until_settled()
         owner = tenant.encode()
         keys = list(dict.fromkeys(keys))
         if len(keys) > MAX_NAMES:
             some = await self.find(tenant, keys[:MAX_NAMES])
             return {**some, **await self.find(tenant, keys[MAX_NAMES:])}
-        return await self._connections.patiently(self._patience, lambda: self._look_up(owner, keys))
+        while True:
+            if self._settled:
+                await self._until_settled()
+            era = self._era
+            found = await self._connections.patiently(
+                self._patience, lambda: self._look_up(owner, keys)
+            )
+            if not era or era == self._era:
+                return found  # else a failover was seen just now, and it may lack something
 
     async def _look_up(self, owner: bytes, keys: Sequence[bytes]) -> dict[bytes, list[IndexEntry]]:
         """Ask the database, with names of the keys that the tenant has now."""
