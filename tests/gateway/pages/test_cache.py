@@ -3,13 +3,11 @@
 import asyncio
 import json
 import re
-from functools import partial
 
 import pytest
 
 from support.built_gateway import KEY, TOOLS, BuiltGateway, configured, converse
 from thoughtline.errors import Unavailable
-from thoughtline.gateway.deletions import Deletions
 from thoughtline.gateway.settings import StoreSettings
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Carrier, Thought
@@ -344,7 +342,7 @@ class Slow(MemoryStore):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_long_deletion_goes_on_in_the_background(fails, monkeypatch):
-    monkeypatch.setattr("thoughtline.gateway.build.Deletions", partial(Deletions, wait=0.0))
+    monkeypatch.setattr("thoughtline.gateway.build.WAIT", 0.0)
     store = Slow()
     store.fails = fails
     with BuiltGateway(store=store).client() as client:
