@@ -27,3 +27,4 @@ async def test_gaps_and_what_cannot_be_read_are_named():
     await store.append(notes("torn"))
     report = await check_store(store)
     assert (report.gaps, report.unreadable, report.sound) == (["gap"], ["torn"], False)
+    assert report.reasons == ["no"]

@@ -93,6 +93,10 @@ def copy(
     from thoughtline.engine.folders import make_store_folder, store_file
     from thoughtline.stores.copying import copy_store
 
+    _refuse_memory(source)
+    _refuse_memory(target)
+    if source == target:
+        raise click.ClickException("FROM and TO are the same store; name two")
     _check_exists(store_file(source), source)
     make_store_folder(target)
     keys = _keys(config)
@@ -131,12 +135,11 @@ def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bo
     which goes on where it stopped when it is run again. Back up the secret and the keys as well,
     and elsewhere.
     """
-    import sqlite3
-    from contextlib import closing
-
     from thoughtline.engine.folders import store_file
+    from thoughtline.stores.sqlite.backup import back_up
 
     url = _url(store_url, config)
+    _refuse_memory(url)
     place = store_file(url)
     if place is None:
         ctx = click.get_current_context()
@@ -144,15 +147,12 @@ def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bo
         ctx.invoke(copy, source=url, target=target, config=config, from_keys=None, as_json=as_json)
         return
     _check_exists(place, url)
-    if file.exists():
-        raise click.ClickException(f"{file} is there already; choose another name")
-    with closing(sqlite3.connect(place, timeout=30)) as db:
-        db.execute("VACUUM INTO ?", (str(file),))
-    file.chmod(0o600)
+    with _bar("Bytes") as progress:
+        size = back_up(place, file, progress)
     if as_json:
-        _print({"file": str(file), "bytes": file.stat().st_size})
+        _print({"file": str(file), "bytes": size})
     else:
-        click.echo(f"{file}: {file.stat().st_size} bytes; the secret is beside {place}")
+        click.echo(f"{file}: {size} bytes; the secret is beside {place}")
 
 
 @store.command("check")
@@ -173,6 +173,7 @@ def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
 
     async def work() -> Any:
         async with _opened(url, keys) as opened:
+            await _refuse_lost(opened, keys)
             with _bar("Sessions") as progress:
                 return await check_store(opened, progress)
 
@@ -186,6 +187,8 @@ def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
             click.echo(f"  {session}: events are missing")
         for session in report.unreadable:
             click.echo(f"  {session}: something in it does not open")
+        for reason in report.reasons:
+            click.echo(f"  {reason}")
         if report.newer:
             click.echo(f"  {report.newer} event(s) only a newer version understands")
         if report.orphans:
@@ -227,6 +230,23 @@ def _keys(config: str | None) -> str:
     from thoughtline.gateway.settings import load
 
     return load({"config": config}, os.environ, Path.cwd()).store.keys
+
+
+async def _refuse_lost(opened: Store, keys: str) -> None:
+    """Say which key is missing, instead of naming every session that needs it."""
+    from thoughtline.stores.sealing import open_keychain, refuse_lost, vault_of
+
+    keychain = open_keychain(keys, os.environ)
+    if keychain is not None:
+        await refuse_lost(vault_of(opened), keychain.ring)
+
+
+def _refuse_memory(url: str) -> None:
+    if url.startswith("memory:"):
+        raise click.ClickException(
+            "a store in memory belongs to its process, and cannot be copied; name a sqlite:/// or "
+            "postgresql:// one"
+        )
 
 
 def _check_exists(file: Path | None, url: str) -> None:

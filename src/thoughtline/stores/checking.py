@@ -7,6 +7,8 @@ from thoughtline.stores.base import Progress, SessionCursor, Store
 
 PAGE = 100
 """Sessions in one page of the listing."""
+MAX_REASONS = 10
+"""Reasons that are told."""
 
 
 class StoreReport(Struct, kw_only=True):
@@ -16,6 +18,7 @@ class StoreReport(Struct, kw_only=True):
     events: int = 0
     gaps: list[str] = []  # sessions with events missing
     unreadable: list[str] = []  # sessions with something that does not open
+    reasons: list[str] = []  # why, each once
     newer: int = 0  # events that only a newer version understands
     orphans: int = 0  # look-up keys that lead nowhere
 
@@ -46,8 +49,10 @@ async def _check_session(store: Store, session: str, count: int, report: StoreRe
     try:
         events = await store.read(session)
         await store.index(session)
-    except (StoreError, ValueError):
+    except (StoreError, ValueError) as error:
         report.unreadable.append(session)
+        if str(error) not in report.reasons and len(report.reasons) < MAX_REASONS:
+            report.reasons.append(str(error))
         return
     report.events += len(events)
     if [event.seq for event in events] != list(range(len(events))) or len(events) < count:
