@@ -1,4 +1,7 @@
-"""Two gateways behind nginx, round robin, over one PostgreSQL: real processes, strict simulators."""
+"""Two gateways behind nginx, round robin, over one PostgreSQL: real processes, strict simulators.
+
+What is stored is sealed; `benchmarks.cluster` has the same with a plain store, and larger.
+"""
 
 import secrets
 import shutil
@@ -10,6 +13,7 @@ import pytest
 from support.cluster import NGINX, Cluster, settings_for
 from support.postgres_server import PostgresServer
 from thoughtline.cli.simulated import POLICIES
+from thoughtline.stores.sealing.ring import new_key
 from thoughtline.testing import serving
 
 PROVIDERS = ("deepseek", "claude", "openai", "gemini")
@@ -41,9 +45,13 @@ def machines():
             settings = settings_for(
                 postgres.url("thoughtline"),
                 upstreams,
-                more='secret = "env:SECRET"\nfind_wait = 20.0',
+                more='secret = "env:SECRET"\nkeys = "env:KEYS"\nfind_wait = 20.0',
             )
-            shared = {"SECRET": secrets.token_hex(32), "XDG_DATA_HOME": str(folder / "data")}
+            shared = {
+                "SECRET": secrets.token_hex(32),
+                "KEYS": new_key().line(),
+                "XDG_DATA_HOME": str(folder / "data"),
+            }
             with Cluster(folder / "nodes", settings, environment=shared) as cluster:
                 yield Machines(postgres, cluster, sims)
     finally:
