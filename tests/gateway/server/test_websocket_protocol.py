@@ -1,13 +1,16 @@
 """WebSocket frames that are many and tiny: parsed a slice at a time, and bounded."""
 
 import asyncio
+import functools
 import struct
 import threading
+import time
 
 import pytest
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from support.http_server import dialled, everything, served
+from thoughtline.gateway.server.protocol import HttpProtocol
 from thoughtline.gateway.server.websocket_protocol import (
     MAX_TINY_FRAGMENTS,
     MIN_FRAGMENT,
@@ -52,11 +55,30 @@ def echo():
 @pytest.fixture
 def peer(echo):
     with served(echo, ws=WebSocketProtocol) as server, dialled(server.port) as peer:
-        peer.sendall(HANDSHAKE)
-        got = b""
-        while b"\r\n\r\n" not in got:
-            got += peer.recv(1 << 16)
-        yield peer
+        yield shaken(peer)
+
+
+def shaken(peer):
+    """The connection, after its handshake."""
+    peer.sendall(HANDSHAKE)
+    got = b""
+    while b"\r\n\r\n" not in got:
+        got += peer.recv(1 << 16)
+    return peer
+
+
+def test_a_connection_may_be_silent_for_longer_than_a_body(echo):
+    """The head's own timeout went on after the upgrade: each connection was cut off by it."""
+    protocol = functools.partial(HttpProtocol, body_timeout=0.02)
+    with (
+        served(echo, http=protocol, ws=WebSocketProtocol) as server,
+        dialled(server.port) as peer,
+    ):
+        shaken(peer)
+        for _ in range(10):
+            time.sleep(0.02)
+            peer.sendall(frame(TEXT, b"hi"))
+            assert peer.recv(1 << 16) == b"\x81\x03<2>"
 
 
 def _until(peer, wanted):

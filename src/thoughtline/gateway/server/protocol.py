@@ -156,6 +156,7 @@ class HttpProtocol(HttpToolsProtocol):
                 self._fail(400, message, "bad_request")
         except httptools.HttpParserUpgrade as upgrade:
             if self._should_upgrade():
+                self._in_body = False  # nothing more is expected here: it is another protocol's
                 self._cancel_timer()
                 self.handle_websocket_upgrade()
             else:
