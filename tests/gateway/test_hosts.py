@@ -12,7 +12,7 @@ from thoughtline.testing import serving
 
 ASKED = {"model": "deepseek-chat", "messages": [{"role": "user", "content": "hi"}]}
 FOREIGN = ["evil.test", "evil.test:7337", "127.0.0.1.evil.test", "localhost.evil.test", "10.0.0.7"]
-FOREIGN += ["[::ffff:10.0.0.7]", "localhost.localdomain.evil.test"]
+FOREIGN += ["[::ffff:10.0.0.7]", "localhost.localdomain.evil.test", "127.0.0.1:1@evil.test"]
 LOCAL = [
     "localhost",
     "127.0.0.1:1",

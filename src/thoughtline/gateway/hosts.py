@@ -61,7 +61,8 @@ class AllowedHosts:
 def hostname(host: str) -> str:
     """A `Host` header without its port."""
     host = host.strip()
-    return host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+    name, colon, port = host.rpartition(":")
+    return name if colon and (port.isdigit() or not port) else host
 
 
 def _is_this_machine(host: str) -> bool:
