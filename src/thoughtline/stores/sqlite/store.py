@@ -50,6 +50,7 @@ from thoughtline.stores.sqlite.migrations import NotMigrated
 from thoughtline.stores.sqlite.readers import ReaderPool
 from thoughtline.stores.sqlite.subscribers import Subscriber, Subscribers
 from thoughtline.stores.sqlite.upkeep import MAX_BEHIND, Upkeep
+from thoughtline.stores.sqlite.wal_index import unmap_deleted
 from thoughtline.stores.sqlite.writer import Work, Writer
 
 if TYPE_CHECKING:
@@ -344,3 +345,4 @@ class SqliteStore:
         await self._upkeep.close()
         await self._writer.close()
         await self._readers.close()
+        unmap_deleted()

@@ -10,7 +10,8 @@ fails. The thread survives every error: the next job opens the file again if nec
 Hits are not written as they come: they are collected and written together, every `touch_every`.
 
 The writer also knows whether another process has written (`changes`): SQLite's `data_version` of
-its connection changes by the commits of others and not by its own, and all of ours are its own.
+its connection changes by the commits of others and not by its own, and all of ours are its own. It
+need not be asked while the WAL index says that nobody has committed since it was.
 """
 
 import asyncio
@@ -33,6 +34,7 @@ from thoughtline.stores.sqlite.file import DatabaseFile, code, is_file_trouble
 from thoughtline.stores.sqlite.inserts import InsertBatch
 from thoughtline.stores.sqlite.just_written import JustWritten
 from thoughtline.stores.sqlite.subscribers import Subscribers
+from thoughtline.stores.sqlite.wal_index import WalIndex
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -92,6 +94,8 @@ class Writer:
         self._exclusive = False  # the thread holds the file's write lock: nobody else commits
         self._failed_db: Connection | None = None  # still sees what others write
         self._data_version = 0  # SQLite's, of the connection
+        self._wal_index: WalIndex | None = None
+        self._header: bytes | None = None  # of the WAL index, when that was the version
         self._changes = 0
         self.just_written = JustWritten()
 
@@ -159,6 +163,9 @@ class Writer:
         """
         if self._exclusive:
             return self._changes, True
+        header = self._header
+        if header is not None and self._wal_index and self._wal_index.header() == header:
+            return self._changes, True
         if not self._in_use.acquire(blocking=False):
             return self._changes, False
         try:
@@ -169,16 +176,20 @@ class Writer:
 
     def _count_change(self) -> bool:
         """Count a change that others made; returns whether that can be told."""
-        db = self._db or self._failed_db
+        db, index = self._db or self._failed_db, self._wal_index
         if db is None:
             return False
+        header = index.header() if index else None
         try:
             (version,) = db.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error:
+            self._header = None
             return False
         if version != self._data_version:
             self._data_version = version
             self._changes += 1
+        unmoved = index is not None and index.header() == header
+        self._header = header if unmoved else None
         return True
 
     async def close(self) -> None:
@@ -206,6 +217,7 @@ class Writer:
         with self._in_use:
             self._disconnect()
             self._close_failed()
+            self._wal_index = None
 
     def _take(self) -> list[_Job]:
         """Wait for jobs (or until hits are due), then take those that are queued."""
@@ -319,6 +331,7 @@ class Writer:
                 result = work(db)
                 self._exclusive = False  # before the lock is released
                 db.execute("COMMIT")
+                self._count_change()
             except BaseException as error:
                 self._exclusive = False
                 with suppress(sqlite3.Error):
@@ -342,6 +355,7 @@ class Writer:
             self._changes += 1  # others may have written while it was not open
         self._close_failed()
         self._db, self._data_version, self._inode = db, version, self._file.inode()
+        self._wal_index, self._header = WalIndex(self._file.path), None
         return db
 
     def _check_same_file(self) -> None:
@@ -355,6 +369,7 @@ class Writer:
         if self._db is not None:
             self._close_failed()
             self._failed_db, self._db = self._db, None
+            self._header = None
 
     def _close_failed(self) -> None:
         if self._failed_db is not None:
