@@ -161,10 +161,7 @@ class Writer:
 
         It is not while the file was never open, and while a transaction of ours begins or ends.
         """
-        if self._exclusive:
-            return self._changes, True
-        header = self._header
-        if header is not None and self._wal_index and self._wal_index.header() == header:
+        if self._exclusive or self._unmoved():
             return self._changes, True
         if not self._in_use.acquire(blocking=False):
             return self._changes, False
@@ -174,22 +171,25 @@ class Writer:
             self._in_use.release()
         return self._changes, certain
 
+    def _unmoved(self) -> bool:
+        """Whether it is certain that nobody has committed since changes were counted."""
+        index, header = self._wal_index, self._header
+        return index is not None and header is not None and index.header() == header
+
     def _count_change(self) -> bool:
         """Count a change that others made; returns whether that can be told."""
         db, index = self._db or self._failed_db, self._wal_index
         if db is None:
             return False
-        header = index.header() if index else None
+        header = index.header() if index else None  # before: what is committed now is counted again
         try:
             (version,) = db.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error:
-            self._header = None
             return False
         if version != self._data_version:
             self._data_version = version
             self._changes += 1
-        unmoved = index is not None and index.header() == header
-        self._header = header if unmoved else None
+        self._header = header
         return True
 
     async def close(self) -> None:
@@ -325,7 +325,8 @@ class Writer:
             db = self._connection()
             try:
                 db.execute("BEGIN IMMEDIATE")
-                self._count_change()
+                if not self._unmoved():
+                    self._count_change()
                 self._exclusive = True
                 db.cipher.renew()
                 result = work(db)
