@@ -104,34 +104,37 @@ def part(
     where: Machines,
     sims: Serving,
     *,
-    enough: Callable[[Soak, int], bool],
+    conversations: int = 0,
     disturb: Callable[[], None] | None = None,
+    rounds: int = 0,
     threads: int,
     turns: int,
     deadline: float,
 ) -> bool:
-    """One part: load until there is enough of it, with a disturbance again and again."""
+    """One part: so many conversations, and so many disturbances meanwhile."""
     print(f"\n{name}")
-    began, rounds = time.monotonic(), 0
+    began, done = time.monotonic(), 0
     run = Soak(where.cluster.balancer.port, sims, deadline, turns=turns)
     workers = [threading.Thread(target=run.work, daemon=True) for _ in range(threads)]
     for worker in workers:
         worker.start()
-    while not enough(run, rounds) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        if done >= rounds and run.counts["conversations"] >= conversations:
+            break
         run.wait(40, 2.0)
         if disturb is not None:
             disturb()
-            rounds += 1
-        say(f"\r{line(run, rounds, rounds, began)}")
+            done += 1
+        say(f"\r{line(run, done, rounds, began)}")
     run.stop()
     for worker in workers:
         worker.join(max(1.0, deadline - time.monotonic()))
     stuck = sum(worker.is_alive() for worker in workers)
-    say(f"\r{line(run, rounds, rounds, began)}\n")
+    say(f"\r{line(run, done, rounds, began)}\n")
     lost = asyncio.run(_lost(run, where))
     doubled = len(run.received) - len(set(run.received))
     print(f"turns written twice: {doubled}; asked again by clients: {run.counts['asked again']}")
-    return report(run, lost, rounds, stuck) and not doubled
+    return report(run, lost, done, stuck, rounds) and not doubled
 
 
 async def _lost(run: Soak, where: Machines) -> list[tuple[str, str, str]]:
@@ -166,7 +169,7 @@ def main() -> None:
                 "undisturbed",
                 where,
                 sims,
-                enough=lambda run, _: run.counts["conversations"] >= given.conversations,
+                conversations=given.conversations,
                 **common,
             )
         for name in (given.only,) if given.only else DISTURBANCES:
@@ -174,8 +177,8 @@ def main() -> None:
                 name.replace("_", " "),
                 where,
                 sims,
-                enough=lambda _, rounds: rounds >= given.rounds,
                 disturb=getattr(where, name),
+                rounds=given.rounds,
                 **common,
             )
     print("\nnothing lost, missing, crossed, doubled or refused" if fine else "\nfaults: see above")

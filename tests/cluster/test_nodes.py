@@ -187,6 +187,35 @@ def test_a_refusal_on_one_node_is_known_on_the_other(machines, monkeypatch):
     assert len(refusals) == 1
 
 
+class Hasty(Talk):
+    """A client that leaves as soon as it hears why the model stopped."""
+
+    def send(self, request):
+        url = f"{self.nodes[0]}/u/{self.provider}{request.path}"
+        heard = b""
+        with httpx2.stream(
+            "POST", url, content=request.body, headers=dict(request.headers), timeout=90
+        ) as got:
+            for chunk in got.iter_raw():
+                heard += chunk
+                place = heard.find(b'"finish_reason":"')
+                if place >= 0 and b"\n\n" in heard[place:]:
+                    break
+        self.audits.append(got.headers.get("x-sim-thoughts", ""))
+        heard = heard.partition(b"data: [DONE]")[0] + b"data: [DONE]\n\n"
+        return Reply(status=got.status_code, chunks=(heard,), headers=dict(got.headers))
+
+
+def test_a_client_that_leaves_at_the_stop_goes_on_elsewhere(machines):
+    talk = Hasty(machines, "chat", 904)
+    talk.client.stream = True
+    for number in range(8):
+        talk.nodes = [machines.nodes[number % 2].url]
+        talk.go(1)
+    assert talk.clean(), talk.audits
+    assert "exact=7" in talk.audits[-1]
+
+
 def test_two_branches_on_two_nodes_are_one_session(machines):
     one, other = machines.nodes
     left, right = Talk(machines, "chat", 903), Talk(machines, "chat", 903)

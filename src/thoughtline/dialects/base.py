@@ -192,6 +192,7 @@ class Dialect(Protocol):
 
     # -- responses
     stream_end: ClassVar[re.Pattern[bytes]]  # found in the last event; elsewhere it does no harm
+    stream_stop: ClassVar[re.Pattern[bytes] | None] = None  # in an event before it: why it stopped
     keepalive: ClassVar[bytes] = b": keep-alive\n\n"  # between two events, ignored by clients
     error_event_name: ClassVar[str] = ""  # of an error inside of a stream, where events have names
     translated_headers: ClassVar[tuple[tuple[str, str], ...]] = ()  # of a translated answer

@@ -41,7 +41,7 @@ from thoughtline.gateway.telemetry import Metrics, Telemetry, connect, open_log
 from thoughtline.providers.prices import Price, PriceTable
 from thoughtline.replay.decide import ReplayLimits
 from thoughtline.replay.guard import LostThought
-from thoughtline.stores import open_store
+from thoughtline.stores import is_shared, open_store
 from thoughtline.stores.base import Store
 from thoughtline.stores.cached import SAVE_AFTER, CachedStore
 from thoughtline.stores.memory import MemoryStore
@@ -282,6 +282,7 @@ def _options(settings: Settings) -> ProxyOptions:
         max_body_bytes=server.max_body_bytes,
         keepalive=server.keepalive_interval,
         commit_wait=settings.store.commit_timeout,
+        many_processes=server.workers > 1 or is_shared(settings.store.url),
         finish_on_disconnect=server.finish_on_disconnect,
         strict=replay.strict,
         limits=ReplayLimits(last=replay.keep_last, loop_only=replay.loop_only),

@@ -25,6 +25,7 @@ class ProxyOptions(Struct, frozen=True, kw_only=True):
     max_body_bytes: int = 64 << 20
     keepalive: float = 15.0  # seconds of silence before a keep-alive; 0: never
     commit_wait: float = 2.0  # how long the end of a response waits for the store
+    many_processes: bool = False  # the next request of a conversation may reach another one
     finish_on_disconnect: bool = False  # read on and keep the turn when the client leaves
     strict: bool = False  # answer an error instead of sending a placeholder
     records_all: bool = True  # the log holds what is said, so that it can be said again

@@ -424,6 +424,7 @@ class HttpCaller:
             Relay,
             push=getattr(inbound, "push", None),
             write_now=self._server.write_now if self._server is not None else None,
+            holds=self.proxy.options.many_processes,
         )
         if translation is not None:
             make = partial(TranslatedRelay, translation.translation)

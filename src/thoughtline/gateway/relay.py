@@ -3,8 +3,9 @@
 Each chunk is forwarded as it came and read afterwards: where wire and server allow it, in the
 callback in which it came, and read together with others. Only the end of a response (the event
 that closes a stream, the last bytes of a JSON body) waits for the commit, for a bounded time: what
-a client has received in full is in the log, whatever happens next. While a model thinks, the
-dialect's own keep-alive is sent between events.
+a client has received in full is in the log, whatever happens next. Where the next request may reach
+another process, that a model has stopped waits as well: clients need not read on. While a model
+thinks, the dialect's own keep-alive is sent between events.
 """
 
 import asyncio
@@ -23,6 +24,9 @@ Push = Callable[[Sink], None]
 """Asks for chunks as soon as they come, until one is refused."""
 
 
+HOLD_TIME = 1.0
+"""Seconds for which it is held back at most that a model has stopped: the end may come late."""
+
 _OVERLAP = 24
 _BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
 
@@ -39,6 +43,8 @@ class Relay:
     _last = 0.0  # when something was last sent, by the loop's clock
     _interval = 0.0
     _timer: asyncio.TimerHandle | None = None
+    _held = b""  # from where it says that the model has stopped
+    _letting_go: asyncio.TimerHandle | None = None
     _ping: asyncio.Task[None] | None = None
 
     def __init__(
@@ -52,7 +58,9 @@ class Relay:
         start: Commit | None = None,
         push: Push | None = None,
         write_now: WriteNow | None = None,
+        holds: bool = False,
     ) -> None:
+        """`holds`: the next request may reach another process."""
         self._send = send
         self._push = push if write_now is not None and not encoding else None
         self._write_now = write_now
@@ -61,6 +69,8 @@ class Relay:
         self._dialect = dialect
         self._commit = commit
         self._seen_end = dialect.stream_end.search
+        stop = dialect.stream_stop if holds and write_now is not None and not encoding else None
+        self._seen_stop = stop.search if stop is not None else None
         self._decompressor = Decompressor(encoding) if encoding else UNCOMPRESSED
 
     def forward(self, chunks: AsyncIterator[bytes], *, stream: bool) -> Coroutine[Any, Any, None]:
@@ -71,8 +81,21 @@ class Relay:
         await self._begin()
         self._loop = asyncio.get_running_loop()
         self._ask_for_more()
+        try:
+            await self._forward_all(chunks)
+        finally:
+            await self._let_go()
+        await self._commit_once()
+        if self._recording.has_late:
+            await self._commit()
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _forward_all(self, chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:
             probe = self._tail + chunk
+            if self._seen_stop is not None and (self._held or self._seen_stop(probe)):
+                await self._hold(chunk, probe)
+                continue
             self._ending = (
                 self._ending or self._decompressor.compressed or self._seen_end(probe) is not None
             )
@@ -89,10 +112,35 @@ class Relay:
             self._note(chunk, probe)
             self._ending = self._ending and not self._between
             self._ask_for_more()
-        await self._commit_once()
-        if self._recording.has_late:
-            await self._commit()
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        if self._held:
+            await self._commit_once()
+
+    async def _hold(self, chunk: bytes, probe: bytes) -> None:
+        """Keep a chunk back until the turn is committed."""
+        if self._letting_go is None:
+            self._letting_go = self._loop.call_later(HOLD_TIME, self._let_go_now)
+        self._held += chunk
+        self._tail = probe[-_OVERLAP:]
+        self._ending = self._ending or self._seen_end(probe) is not None
+        self.take(chunk)
+        if self._ending and self._recording.done:  # with all that it says, in one transaction
+            self._letting_go.cancel()  # from here on the commit has its own time
+            await self._commit_once()
+            await self._let_go()
+
+    def _let_go_now(self) -> None:
+        """Forward what was kept back for too long; a client that is slow gets it at the end."""
+        if self._held and self._write_now is not None and self._write_now(self._held):
+            self._released()
+
+    async def _let_go(self) -> None:
+        if self._held:
+            await self._forward(self._held)
+            self._released()
+
+    def _released(self) -> None:
+        self._note(self._held, self._held)
+        self._held, self._seen_stop = b"", None
 
     def _ask_for_more(self) -> None:
         """Have the next chunks forwarded as soon as they come, unless they are the end."""
@@ -102,7 +150,11 @@ class Relay:
     def _forward_now(self, chunk: bytes) -> bool:
         """Forward a chunk in its callback; False where it may be the end, or the client is slow."""
         probe = self._tail + chunk
-        if self._write_now is None or self._seen_end(probe) or not self._write_now(chunk):
+        if self._write_now is None or self._seen_end(probe):
+            return False
+        if self._seen_stop is not None and (self._held or self._seen_stop(probe)):
+            return False
+        if not self._write_now(chunk):
             return False
         self._recording.feed_later(chunk)
         self._note(chunk, probe)
@@ -182,6 +234,8 @@ class Relay:
     def stop(self) -> None:
         """No more pings, and nothing that comes is forwarded in its callback any more."""
         self._write_now = None
+        if self._letting_go is not None:
+            self._letting_go.cancel()
         if self._timer is not None:
             self._timer.cancel()
         if self._ping is not None:

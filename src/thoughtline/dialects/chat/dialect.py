@@ -53,6 +53,7 @@ class ChatCompletions(Dialect):
     rewrites = REWRITES
     _edits = staticmethod(chat_patch.edits)
     stream_end = re.compile(rb"\[DONE\]")
+    stream_stop = re.compile(rb'"finish_reason"\s*:\s*"')
 
     def placeholders(self, *, every_output: bool) -> tuple[str, ...]:
         return ('" "', '""') if every_output else ('""', '" "')

@@ -1,0 +1,130 @@
+"""Clients that go on elsewhere as soon as they hear why the model stopped: the turn is there."""
+
+import asyncio
+import json
+
+import pytest
+
+from gateway.test_relay import Pushing, Watched
+from thoughtline.dialects import DIALECTS
+from thoughtline.gateway import relay as module
+from thoughtline.gateway.relay import Relay
+
+MESSAGE = {"id": "m", "type": "message", "role": "assistant", "content": [], "stop_reason": None}
+
+
+def event(**fields):
+    return b"event: %b\ndata: %b\n\n" % (fields["type"].encode(), json.dumps(fields).encode())
+
+
+STREAMS = {
+    "chat": (
+        b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":null}]}\n\n',
+        b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
+        b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\ndata: [DONE]\n\n',
+    ),
+    "messages": (
+        event(type="message_start", message={**MESSAGE, "usage": {"input_tokens": 1}})
+        + event(type="content_block_start", index=0, content_block={"type": "text", "text": "hi"}),
+        event(
+            type="message_delta",
+            delta={"stop_reason": "end_turn"},
+            usage={"output_tokens": 1},
+        ),
+        event(type="message_stop"),
+    ),
+}
+
+
+class Client:
+    """What a client has received, and when the turn was committed."""
+
+    def __init__(self, dialect, **options):
+        self.shown, self.before_commit, self.line = b"", None, Pushing()
+        self.relay = Relay(
+            self._send,
+            Watched(dialect),
+            DIALECTS[dialect],
+            self._commit,
+            push=self.line.push,
+            write_now=self._write,
+            **{"holds": True, **options},
+        )
+        self.going = asyncio.ensure_future(self.relay.forward(self.line.chunks(), stream=True))
+
+    async def _send(self, message):
+        self.shown += message["body"]
+
+    def _write(self, chunk):
+        self.shown += chunk
+        return True
+
+    async def _commit(self):
+        self.before_commit = self.shown
+
+    async def receive(self, chunk):
+        self.line.receive(chunk)
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("size", [1, 7, 5000])
+@pytest.mark.parametrize("dialect", STREAMS)
+async def test_why_it_stopped_waits_for_the_commit(dialect, size):
+    said, stop, end = STREAMS[dialect]
+    client = Client(dialect)
+    await client.receive(said)
+    assert client.shown == said
+    for start in range(0, len(stop), size):
+        await client.receive(stop[start : start + size])
+    known = DIALECTS[dialect].stream_stop
+    assert not known.search(client.shown)
+    await client.receive(end)
+    await client.receive(None)
+    await client.going
+    assert client.shown == said + stop + end
+    assert not known.search(client.before_commit)
+
+
+async def test_not_where_one_process_serves_all():
+    said, stop, end = STREAMS["chat"]
+    client = Client("chat", holds=False)
+    await client.receive(said + stop)
+    assert client.shown == said + stop
+    await client.receive(end)
+    await client.receive(None)
+    await client.going
+
+
+async def test_an_end_that_does_not_come_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(module, "HOLD_TIME", 0.0)
+    said, stop, end = STREAMS["chat"]
+    client = Client("chat")
+    await client.receive(said + stop)
+    async with asyncio.timeout(60):
+        while client.shown != said + stop:
+            await asyncio.sleep(0.001)
+    await client.receive(end)
+    await client.receive(None)
+    await client.going
+    assert client.shown == said + stop + end
+    assert b"[DONE]" not in client.before_commit
+
+
+async def test_a_stream_that_breaks_off_or_ends_early_keeps_nothing_back():
+    said, stop, _ = STREAMS["chat"]
+    client = Client("chat")
+    await client.receive(said + stop)
+    await client.receive(None)
+    await client.going
+    assert client.shown == said + stop
+
+    async def broken():
+        yield said + stop
+        raise ConnectionError("it broke off")
+
+    client = Client("chat")
+    client.going.cancel()
+    with pytest.raises(ConnectionError):
+        await client.relay.forward(broken(), stream=True)
+    assert client.shown == said + stop
