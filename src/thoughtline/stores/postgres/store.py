@@ -84,7 +84,7 @@ Noted = tuple[Sequence[NotedDeletion], int]
 """What was deleted of a tenant, and its epoch."""
 
 _HOME = "SELECT * FROM home_1($1)"
-_FIND = "SELECT * FROM find_1($1, $2, $3, $4, $5, $6, $7)"
+_FIND = "SELECT * FROM find_2($1, $2, $3, $4, $5, $6, $7)"
 _CONTINUED = "SELECT * FROM continued_1($1, $2)"
 _TIME = "SELECT now_1(NULL)"
 _LEASE = "SELECT lease_1($1, $2, $3)"

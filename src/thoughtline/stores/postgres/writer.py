@@ -30,7 +30,7 @@ MAX_BYTES = 4 << 20
 RESENT_NANOSECONDS, RESENT_BYTES = 30_000_000_000, 64 << 20
 """How much of what was written is said again after a failover, at most."""
 
-APPEND = call("append_1", 39)
+APPEND = call("append_2", 39)
 _UNFILE = """
 DELETE FROM names AS n USING unnest($1::bytea[], $2::bigint[]) AS g (name, filed)
 WHERE n.name = g.name AND n.filed = g.filed
@@ -66,7 +66,7 @@ def _columns(rows: list[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]
 
 
 def arguments(now: float | None, group: Sequence[PackedBatch]) -> list[Any]:
-    """Return what `append_1` is called with."""
+    """Return what `append_2` is called with."""
     rows = [(n, *row) for n, p in enumerate(group, 1) for row in p.rows]
     entries: list[tuple[Any, ...]] = []
     names: list[tuple[int, bytes]] = []
