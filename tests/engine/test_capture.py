@@ -14,7 +14,7 @@ from thoughtline.log.events import (
     UserMessage,
 )
 from thoughtline.log.parts import Decision, Result
-from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.plan import ReplayPlan
 
 ORIGIN = target().origin
 

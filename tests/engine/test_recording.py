@@ -18,8 +18,8 @@ from thoughtline.gateway.bodies import Decompressor
 from thoughtline.log.events import decode
 from thoughtline.log.parts import Origin
 from thoughtline.log.sessions import Session
-from thoughtline.replay.decide import ReplayPlan
 from thoughtline.replay.match import request_path
+from thoughtline.replay.plan import ReplayPlan
 from thoughtline.testing import FrozenClock, simulator
 
 STREAM = {"content-type": "text/event-stream"}

@@ -8,7 +8,7 @@ import pytest
 from support.gateway import Answer, InProcessGateway, ScriptedWire
 from thoughtline.gateway.headers import PASSED_THROUGH, PassedThrough, replay_header
 from thoughtline.log.decisions import ReplayWord
-from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.plan import ReplayPlan
 
 PATH = "/v1/chat/completions"
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}

@@ -27,7 +27,7 @@ from thoughtline.log.decisions import (
 from thoughtline.log.events import Draft, Event, draft
 from thoughtline.log.parts import Origin
 from thoughtline.log.sessions import Session
-from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.plan import ReplayPlan
 from thoughtline.stores import open_store
 from thoughtline.testing import simulator
 

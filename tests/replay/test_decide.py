@@ -30,7 +30,8 @@ from thoughtline.log.decisions import Action, MatchLevel
 from thoughtline.log.events import Outcome
 from thoughtline.log.parts import Carrier, Text
 from thoughtline.log.turns import Place, Turn
-from thoughtline.replay.decide import ReplayLimits, plan_replay
+from thoughtline.replay.decide import plan_replay
+from thoughtline.replay.plan import ReplayLimits
 
 # -- the six decisions ---------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from thoughtline.engine.exchange import Engine, EngineOptions
 from thoughtline.engine.normalise import Normalised
 from thoughtline.log.parts import Origin
 from thoughtline.providers.contracts import find_policy
-from thoughtline.replay.decide import NO_LIMITS
 from thoughtline.replay.guard import Target
+from thoughtline.replay.plan import NO_LIMITS
 
 
 async def begin(

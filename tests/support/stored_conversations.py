@@ -15,9 +15,10 @@ from thoughtline.log.index import IndexEntry, index_entry
 from thoughtline.log.parts import Call, Carrier, Origin, Part, Result, Text, Thought
 from thoughtline.log.turns import Turn
 from thoughtline.providers.contracts import find_policy
-from thoughtline.replay.decide import NO_LIMITS, ReplayLimits, ReplayPlan, plan_replay
+from thoughtline.replay.decide import plan_replay
 from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath, request_path, undecided_key
+from thoughtline.replay.plan import NO_LIMITS, ReplayLimits, ReplayPlan
 
 CARRIERS = {
     "chat": Carrier.REASONING_CONTENT,

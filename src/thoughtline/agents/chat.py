@@ -27,7 +27,7 @@ from thoughtline.errors import ChatBusy, InvalidArgument, ProviderError, TurnNot
 from thoughtline.log.events import Outcome
 from thoughtline.log.parts import Blob, Call, Origin, Text
 from thoughtline.log.turns import Turn
-from thoughtline.replay.decide import ReplayLimits
+from thoughtline.replay.plan import ReplayLimits
 from thoughtline.wires.base import Wire
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from thoughtline.errors import StoreError, WireError
 from thoughtline.log.events import Outcome, TurnEnded
 from thoughtline.log.parts import Blob, Call, Text
 from thoughtline.log.turns import Turn, system_prompt
-from thoughtline.replay.decide import ReplayLimits
+from thoughtline.replay.plan import ReplayLimits
 from thoughtline.wires.base import Wire
 from thoughtline.wires.websocket.continuation import Destination, LogPosition
 from thoughtline.wires.websocket.http_adapter import StreamAdapter

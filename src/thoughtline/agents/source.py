@@ -24,9 +24,9 @@ from thoughtline.log.index import index_entry
 from thoughtline.log.parts import Origin, Text
 from thoughtline.log.quirks import Quirk
 from thoughtline.log.turns import Turn
-from thoughtline.replay.decide import ReplayPlan
 from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath, request_path
+from thoughtline.replay.plan import ReplayPlan
 
 Note = Callable[[Sequence[Quarantined]], Awaitable[None]]
 """Writes into the session which thoughts were refused."""

@@ -14,9 +14,9 @@ from thoughtline.engine.recording import Recording
 from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.engine.translation import Translation
 from thoughtline.errors import WireError
-from thoughtline.replay.decide import ReplayLimits
 from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath
+from thoughtline.replay.plan import ReplayLimits
 
 if TYPE_CHECKING:
     from thoughtline.engine.exchange import Exchange

@@ -38,8 +38,8 @@ from thoughtline.log.index import IndexEntry, index_entry
 from thoughtline.log.keys import TurnKeys, rolling_keys, session_key, string_digest
 from thoughtline.log.parts import Blob, Call, Decision, Origin, Part, Result, Text, Thought
 from thoughtline.log.turns import Turn
-from thoughtline.replay.decide import ReplayPlan
 from thoughtline.replay.match import RequestPath
+from thoughtline.replay.plan import ReplayPlan
 from thoughtline.stores.base import Batch
 
 NOT_UTF_8 = "not UTF-8"

@@ -16,8 +16,8 @@ from thoughtline.errors import StoreError
 from thoughtline.log import keys as k
 from thoughtline.log.events import Quarantined, draft
 from thoughtline.log.turns import Turn
-from thoughtline.replay.decide import ReplayPlan
 from thoughtline.replay.match import RequestPath, undecided_key
+from thoughtline.replay.plan import ReplayPlan
 from thoughtline.stores.base import Batch, Store
 
 

@@ -24,17 +24,17 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Carrier
 from thoughtline.log.quirks import Need
 from thoughtline.log.turns import Turn
-from thoughtline.replay.decide import (
+from thoughtline.replay.decide import plan_replay
+from thoughtline.replay.guard import LostThought, Target
+from thoughtline.replay.match import UNKNOWN, RequestPath, request_path
+from thoughtline.replay.plan import (
     NO_LIMITS,
     NOTHING_SETTLED,
     ReplayLimits,
     ReplayPlan,
     SettledTurns,
-    plan_replay,
     without_thoughts,
 )
-from thoughtline.replay.guard import LostThought, Target
-from thoughtline.replay.match import UNKNOWN, RequestPath, request_path
 
 Found = Mapping[bytes, Sequence[IndexEntry]]
 Fields = Mapping[str, bytes | None]

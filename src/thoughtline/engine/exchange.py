@@ -36,9 +36,9 @@ from thoughtline.errors import StoreError, WireError
 from thoughtline.log.keys import session_key
 from thoughtline.log.parts import Origin
 from thoughtline.log.quirks import Quirk
-from thoughtline.replay.decide import NO_LIMITS, NOTHING_SETTLED, ReplayLimits
 from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath
+from thoughtline.replay.plan import NO_LIMITS, NOTHING_SETTLED, ReplayLimits
 from thoughtline.stores.base import Store
 
 

@@ -28,9 +28,10 @@ from thoughtline.log.decisions import MatchLevel
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.keys import RollingKey
 from thoughtline.log.quirks import Need
-from thoughtline.replay.decide import NO_LIMITS, ReplayLimits, SettledTurns, needs
 from thoughtline.replay.guard import Target
 from thoughtline.replay.match import Matches, RequestPath
+from thoughtline.replay.needs import needs
+from thoughtline.replay.plan import NO_LIMITS, ReplayLimits, SettledTurns
 
 TURN_SIZE = 600
 """Bytes that a settled turn costs beside its text and its index entries."""

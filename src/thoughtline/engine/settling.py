@@ -29,7 +29,9 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Blob, Thought
 from thoughtline.log.quirks import Need
 from thoughtline.log.turns import Turn
-from thoughtline.replay.decide import NO_LIMITS, SettledTurns, last_question, needs, skipped_at
+from thoughtline.replay.decide import skipped_at
+from thoughtline.replay.needs import last_question, needs
+from thoughtline.replay.plan import NO_LIMITS, SettledTurns
 from thoughtline.stores.answer_cache import entry_size
 
 MARKED_TURNS = 4

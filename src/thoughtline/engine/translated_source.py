@@ -34,9 +34,9 @@ from thoughtline.log.handles import Handles
 from thoughtline.log.parts import Blob, Call, Note, Part, Result, Text, ToolKind
 from thoughtline.log.sessions import Session
 from thoughtline.log.turns import Turn
-from thoughtline.replay.decide import ReplayPlan
 from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath, request_path
+from thoughtline.replay.plan import ReplayPlan
 from thoughtline.stores.base import Store
 
 _LOST_RESULT = "result_without_call"

@@ -39,8 +39,8 @@ from thoughtline.gateway.settings import Settings, refuse_exposure
 from thoughtline.gateway.settings.upstreams import same_endpoints
 from thoughtline.gateway.telemetry import Metrics, Telemetry, connect, open_log
 from thoughtline.providers.prices import Price, PriceTable
-from thoughtline.replay.decide import ReplayLimits
 from thoughtline.replay.guard import LostThought
+from thoughtline.replay.plan import ReplayLimits
 from thoughtline.stores import is_shared, open_store
 from thoughtline.stores.base import Store
 from thoughtline.stores.cached import SAVE_AFTER, CachedStore

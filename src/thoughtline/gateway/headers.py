@@ -12,7 +12,7 @@ from thoughtline.engine.exchange import Exchange
 from thoughtline.gateway.asgi import RawHeaders
 from thoughtline.gateway.credentials import CREDENTIALS
 from thoughtline.log.decisions import HEADER_ORDER, word_counts
-from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.plan import ReplayPlan
 
 HOP_BY_HOP = frozenset(
     {

@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from thoughtline.engine.caller import ExchangeObserver
-from thoughtline.replay.decide import NO_LIMITS, ReplayLimits
+from thoughtline.replay.plan import NO_LIMITS, ReplayLimits
 from thoughtline.wires.websocket.response import SentRequest
 
 

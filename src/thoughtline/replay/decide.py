@@ -10,24 +10,13 @@ later ones go out without. Nothing is made up; dangling, refused or foreign thou
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.log import keys as k
-from thoughtline.log.decisions import (
-    NO_MARK,
-    THINKING_OFF,
-    Action,
-    MatchLevel,
-    ReplayDecision,
-    RollingMark,
-)
+from thoughtline.log.decisions import Action, MatchLevel, ReplayDecision
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import RIDING, Blob, Carrier, Origin, Result, Text, Thought
+from thoughtline.log.parts import RIDING, Blob, Carrier, Origin, Text, Thought
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Place, Turn
-from thoughtline.providers.contracts import Policy
 from thoughtline.replay.gaps import last_gap, stays
 from thoughtline.replay.guard import (
     Target,
@@ -41,76 +30,21 @@ from thoughtline.replay.guard import (
     thoughts_with_places,
     without_item_ids,
 )
-from thoughtline.replay.match import EQUAL, UNKNOWN, Matches, RequestPath, TurnMatch, match_turns
+from thoughtline.replay.match import EQUAL, UNKNOWN, RequestPath, TurnMatch, match_turns
+from thoughtline.replay.needs import NEVER, last_question, loop_start, needs
+from thoughtline.replay.plan import (
+    NO_LIMITS,
+    NOTHING_SETTLED,
+    ReplayLimits,
+    ReplayPlan,
+    SettledTurns,
+)
 
-
-class ReplayLimits(Struct, frozen=True, kw_only=True):
-    """Settings that limit how many old thoughts go back, where the target does not demand them."""
-
-    last: int | None = None  # only those of the last so many outputs
-    loop_only: bool = False  # only those of the running tool loop
-
-
-class SettledTurns(Struct, frozen=True, gc=False, kw_only=True):
-    """The first turns of a history, about which an earlier request to this target decided."""
-
-    turns: int = 0  # how many
-    decisions: tuple[ReplayDecision, ...] = ()
-    mark: RollingMark = NO_MARK  # of the decisions
-    loop: int = 0  # where the tool loop begins that runs at their end
-    skipped: Mapping[str, str] = {}  # what requests to this target went out without, as they say
-    newly_skipped: Mapping[str, str] = {}  # and what was decided to go out without beside that
-
-
-NOTHING_SETTLED = SettledTurns()
-
-
-class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
-    """What is decided about the thoughts of one request, and the revisions that carry it out."""
-
-    decisions: tuple[ReplayDecision, ...]
-    revisions: tuple[Revision, ...] = ()
-    fields: dict[str, bytes] = {}  # top-level members to set: thinking off, as the last resort
-    skipped: dict[str, str] = {}  # newly left out: full key → reason; stored with the turn
-    skipped_before: dict[str, str] = {}  # what earlier requests to this target went out without
-    parent: IndexEntry | None = None  # the last turn of the path that was found
-    matches: Matches = Matches((), False)  # per turn of the path, without those that are settled
-    gap: int = -1  # the last output before which nothing may be put back, where that counts
-    loop: int | None = None  # where the running tool loop begins, where that counts
-    first_mark: RollingMark = NO_MARK  # of the decisions that were settled before
-
-    def count(self, action: Action) -> int:
-        """Return how many outputs have this decision."""
-        return len([decision for decision in self.decisions if decision.action is action])
-
-    @property
-    def certain(self) -> bool:
-        """Whether the last output was recognised with all that is before it."""
-        return not self.decisions or self.decisions[-1].level is _FULL
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether a turn that was found goes out without its thoughts."""
-        for decision in self.decisions:  # noqa: SIM110 (a generator costs twice as much)
-            if decision.entry and decision.action in _WITHOUT:
-                return True
-        return False
-
-    @property
-    def thinking_off(self) -> bool:
-        """Whether thinking is switched off for this request, as the last resort."""
-        return bool(self.fields)
-
-
-_WITHOUT = (Action.DROPPED, Action.ABSENT, Action.PLACEHOLDER)
-NO_LIMITS = ReplayLimits()
-_FULL = MatchLevel.FULL
 # Used at every output, and looking up a member of an enumeration is slow in Python 3.11.
 _RESTORED = Action.RESTORED
-_REQUIRED, _IGNORED, _NEVER = Need.REQUIRED, Need.IGNORED, (Need.FORBIDDEN, Need.NONE)
-_ALL, _ITEM = Scope.ALL, Carrier.ITEM
+_REQUIRED, _IGNORED, _ITEM = Need.REQUIRED, Need.IGNORED, Carrier.ITEM
 _LOOPS = (Scope.LOOP, Scope.FIRST_CALL)
-_DECISIVE = frozenset({_REQUIRED, _IGNORED, *_NEVER})
+_DECISIVE = frozenset({_REQUIRED, _IGNORED, *NEVER})
 """Needs that decide something; others say how much is lost without a thought."""
 REFUSED = "refused"
 """Reason of dropping what a client brings: the target refused it once."""
@@ -138,17 +72,6 @@ def plan_replay(
     if refused:
         planner.refuse(refused)
     return planner.run()
-
-
-def without_thoughts(plan: ReplayPlan, bare: ReplayPlan) -> ReplayPlan:
-    """Return a plan whose thoughts all stay behind, as in the bare plan, and say why."""
-    decisions = [
-        replace(made, action=Action.DROPPED, reason=THINKING_OFF, thoughts=0, left=made.thoughts)
-        if made.thoughts
-        else made
-        for made in plan.decisions
-    ]
-    return replace(plan, decisions=tuple(decisions), revisions=bare.revisions)
 
 
 class _Planner:
@@ -221,7 +144,7 @@ class _Planner:
         if foreign == "model" and self.policy.prefix:
             foreign = ""  # the provider itself drops what this model cannot read
         handles = foreign == _HANDLE
-        if need in _NEVER:
+        if need in NEVER:
             self._forbid(index, echo, match, need)
         elif match.entry is None and self._sticky(index) == REFUSED:
             self._without(index, turn, match, need, REFUSED, drop=True)
@@ -534,32 +457,6 @@ def skipped_at(matches: Sequence[TurnMatch | None], there: Origin) -> dict[str, 
         ) and {origin.model, origin.asked} & {there.model, there.asked}:
             before |= match.entry.skipped
     return before
-
-
-def needs(path: RequestPath, policy: Policy) -> tuple[Need, Need]:
-    """Return what a target wants of the outputs in its scope, and of those beyond."""
-    if policy.need in _NEVER:
-        return policy.need, policy.need
-    thinking = path.thinking if path.thinking is not None else policy.thinks
-    if not thinking:
-        return _IGNORED, _IGNORED
-    if policy.with_tools and not path.tools:
-        return policy.beyond, policy.beyond
-    return policy.need, policy.need if policy.scope is _ALL else policy.beyond
-
-
-def loop_start(turns: Sequence[Turn]) -> int:
-    """Return the position of the turn that begins with the last user message."""
-    return last_question(turns, 1) or 0
-
-
-def last_question(turns: Sequence[Turn], first: int) -> int | None:
-    """Return the position of the last turn that begins with a user message, from the first on."""
-    for index in range(len(turns) - 1, first - 1, -1):
-        kinds = {type(part) for part in turns[index].input}
-        if Result not in kinds and not kinds.isdisjoint((Text, Blob)):
-            return index
-    return None
 
 
 def _echo(turn: Turn) -> list[Thought]:

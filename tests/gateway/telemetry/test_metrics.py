@@ -8,7 +8,7 @@ from thoughtline.gateway.telemetry import (
 from thoughtline.gateway.telemetry.metrics import (
     group_decisions,
 )
-from thoughtline.replay.decide import ReplayPlan
+from thoughtline.replay.plan import ReplayPlan
 
 
 def test_counts():

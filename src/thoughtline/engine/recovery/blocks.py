@@ -13,7 +13,7 @@ from thoughtline.engine.recovery.case import Case, Correction
 from thoughtline.log.parts import Carrier
 from thoughtline.log.quirks import Need, Quirk, Scope
 from thoughtline.providers.contracts import THINKING_OFF
-from thoughtline.replay.decide import loop_start
+from thoughtline.replay.needs import loop_start
 
 
 def drop_block(case: Case) -> Iterator[Correction]:
