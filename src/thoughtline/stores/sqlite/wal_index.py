@@ -68,6 +68,7 @@ def unmap_deleted() -> None:
     """Let go of the indexes that SQLite has deleted."""
     with _lock:
         for place, one in list(_mapped.items()):
-            if not os.fstat(one.descriptor).st_nlink:
-                del _mapped[place]
-                os.close(one.descriptor)
+            with suppress(OSError):  # a program that closes all descriptors has closed this one
+                if not os.fstat(one.descriptor).st_nlink:
+                    del _mapped[place]
+                    os.close(one.descriptor)
