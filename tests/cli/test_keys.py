@@ -172,3 +172,30 @@ def test_a_key_that_is_not_there_is_named(folder, command):
     talk()
     told = run("keys", *command)
     assert told.exit_code == 1 and "there is no key typo in the ring; it has 20" in told.output
+
+
+def test_a_key_that_is_used_again_while_somebody_is_asked_stays(folder, monkeypatch):
+    ran("keys", "generate", "--file", "ring.keys")
+    configure('keys = "file:ring.keys"\n')
+    talk()
+    old = json.loads(ran("keys", "list", "--json"))["keys"][0]["id"]
+    ran("keys", "generate", "--file", "ring.keys")
+    ran("keys", "rotate")
+
+    def rotate_back(question, *, yes):
+        ran("keys", "rotate", "--to", old)
+
+    monkeypatch.setattr("thoughtline.cli.keys.confirm", rotate_back)
+    told = run("keys", "retire", old)
+    assert told.exit_code == 1 and "wraps what is new" in told.output
+    assert old in Path("ring.keys").read_text()
+
+
+def test_rows_that_nobody_can_read_any_more_are_counted(folder):
+    ran("keys", "generate", "--file", "ring.keys")
+    configure('keys = "file:ring.keys"\n')
+    talk()
+    assert "nobody can read" not in ran("keys", "list")
+    with sqlite3.connect("talk.db") as db:
+        db.execute("DELETE FROM tenant_keys")
+    assert "2 rows are sealed with keys of tenants that were deleted" in ran("keys", "list")

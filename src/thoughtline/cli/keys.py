@@ -102,6 +102,11 @@ def _lines(report: KeyReport) -> list[str]:
         lines.append("No keys: `thoughtline keys generate --file FILE` makes one.")
     if report.plain:
         lines.append(f"{report.plain} rows are plain; `thoughtline keys re-encrypt` seals them")
+    if report.lost:
+        lines.append(
+            f"{report.lost} rows are sealed with keys of tenants that were deleted: nobody can "
+            "read them"
+        )
     return lines
 
 
@@ -206,6 +211,7 @@ def retire(*, id: str, yes: bool, store_url: str | None, config: str | None, as_
     file = key_file(settings.store.keys)
     if file is not None:
         confirm(f"Remove {id} from {file}? Backups from before it was rotated need it.", yes=yes)
+        _with_vault(store_url, config, work)  # somebody may have rotated meanwhile
         remove_key(file, id)
     if as_json:
         click.echo(json.dumps({"retired": id, "file": str(file) if file else None}))

@@ -175,3 +175,11 @@ async def test_what_changes_while_it_is_sealed_again_is_sealed_again_too(nodes, 
     assert entry.thoughts[0].forgotten
     assert len(await other.read("s")) == 4
     assert await check_keys(store.vault, KeyRing([ONE])) == []
+
+
+async def test_an_entry_that_does_not_open_is_said(nodes, db):
+    store = nodes(keychain())
+    await store.append(canaries())
+    await db.execute("UPDATE entries SET memo = substr(memo, 1, 40)")
+    [problem] = await check_keys(store.vault, KeyRing([ONE]))
+    assert "was altered" in problem

@@ -70,6 +70,11 @@ FROM (SELECT DISTINCT tenant FROM sessions) AS t, LATERAL (
     SELECT * FROM batches AS b WHERE b.tenant = t.tenant LIMIT $1
 ) AS b
 """
+_SAMPLE_ENTRIES = """
+SELECT e.tenant, e.id, e.memo FROM unnest($1::bytea[]) AS t (tenant), LATERAL (
+    SELECT * FROM entries AS e WHERE e.tenant = t.tenant LIMIT $2
+) AS e
+"""
 
 
 class PostgresVault:
@@ -162,6 +167,11 @@ class PostgresVault:
         for row in rows:
             try:
                 open_row(row, seals[row["tenant"]])
+            except SealError as error:
+                problems.append(str(error))
+        for row in await self._connections.read(_SAMPLE_ENTRIES, list(seals), limit):
+            try:
+                seals[row["tenant"]].open_entry(row["id"], row["memo"], None)
             except SealError as error:
                 problems.append(str(error))
         return problems

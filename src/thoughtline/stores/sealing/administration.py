@@ -42,6 +42,7 @@ class KeyReport(Struct, frozen=True, kw_only=True):
 
     keys: list[KeyUse]
     plain: int = 0  # rows that are not sealed
+    lost: int = 0  # rows that are sealed with keys which the store does not have any more
 
 
 async def list_keys(vault: KeyVault, ring: KeyRing | None) -> KeyReport:
@@ -70,7 +71,9 @@ async def list_keys(vault: KeyVault, ring: KeyRing | None) -> KeyReport:
         )
         for id in ids
     ]
-    return KeyReport(keys=keys, plain=counts.plain)
+    there = {(row.tenant, row.version) for row in rows}
+    lost = sum(count for place, count in counts.sealed.items() if place not in there)
+    return KeyReport(keys=keys, plain=counts.plain, lost=lost)
 
 
 async def rotate(vault: KeyVault, ring: KeyRing, id: str, progress: Progress | None = None) -> int:
