@@ -134,7 +134,9 @@ def part(
     lost = asyncio.run(_lost(run, where))
     doubled = len(run.received) - len(set(run.received))
     print(f"turns written twice: {doubled}; asked again by clients: {run.counts['asked again']}")
-    return report(run, lost, done, stuck, rounds) and not doubled
+    killed = disturb is not None and disturb.__name__ == "kill_a_node"
+    again = 0 if killed else run.counts["asked again"]
+    return report(run, lost, done, stuck, rounds) and not doubled and not again
 
 
 async def _lost(run: Soak, where: Machines) -> list[tuple[str, str, str]]:

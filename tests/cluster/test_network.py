@@ -23,39 +23,57 @@ pytestmark = pytest.mark.slow
 PROVIDERS = ("deepseek", "claude", "openai", "gemini")
 
 
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory, worker_id):
+class Nodes:
     """Two nodes, each with a line of its own to the database."""
-    folder, base = tmp_path_factory.mktemp("network"), tmp_path_factory.getbasetemp()
-    database = f"network_{worker_id}"
-    made = []
-    with contextlib.ExitStack() as stack:
-        server = SharedServer(base if worker_id == "master" else base.parent)
-        stack.callback(server.close)
-        postgres = server.server
-        postgres.sql(f"CREATE DATABASE {database}", "SELECT 1")
-        stack.callback(postgres.sql, f"DROP DATABASE {database} WITH (FORCE)", "SELECT 1")
-        sims = stack.enter_context(serving(*PROVIDERS))
-        upstreams = [(name, sims.root(name), POLICIES.get(name, name)) for name in PROVIDERS]
+
+    def __init__(self, stack, folder, server, database, waits):
+        self.database, self._server = database, server
+        server.sql(f"CREATE DATABASE {database}", "SELECT 1")
+        stack.callback(server.sql, f"DROP DATABASE {database} WITH (FORCE)", "SELECT 1")
+        self.sims = stack.enter_context(serving(*PROVIDERS))
+        upstreams = [(name, self.sims.root(name), POLICIES.get(name, name)) for name in PROVIDERS]
         secret = secrets.token_hex(32)
+        self.both = []
         for name, shift in (("a", "300"), ("b", "-300")):
-            proxy = TcpProxy(postgres.port).start()
+            proxy = TcpProxy(server.port).start()
             stack.callback(proxy.stop)
             url = f"postgresql://postgres@127.0.0.1:{proxy.port}/{database}"
-            more = 'secret = "env:SECRET"\nfind_wait = 2.0\ncommit_wait = 1.0'
             own = {
                 "SECRET": secret,
                 "XDG_DATA_HOME": str(folder / f"data-{name}"),
                 "CLOCK_SHIFT": shift,
             }
-            node = Node(folder / name, settings_for(url, upstreams, more=more), environment=own)
-            made.append(SimpleNamespace(node=node.start(), proxy=proxy, url=node.url, sims=sims))
-        for one in made:
+            text = settings_for(url, upstreams, more=f'secret = "env:SECRET"\n{waits}')
+            node = Node(folder / name, text, environment=own).start()
+            stack.callback(node.kill)
+            self.both.append(SimpleNamespace(node=node, proxy=proxy, url=node.url, sims=self.sims))
+        for one in self.both:
             one.node.wait()
-            stack.callback(one.node.kill)
-        yield SimpleNamespace(
-            both=made, sql=lambda text: postgres.sql(text, database=database), sims=sims
+
+    def sql(self, text):
+        return self._server.sql(text, database=self.database)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, worker_id):
+    """Makes nodes, which wait for the database for so long."""
+    base = tmp_path_factory.getbasetemp()
+    with contextlib.ExitStack() as stack:
+        shared = SharedServer(base if worker_id == "master" else base.parent)
+        stack.callback(shared.close)
+        yield lambda name, waits: Nodes(
+            stack, tmp_path_factory.mktemp(name), shared.server, f"{name}_{worker_id}", waits
         )
+
+
+@pytest.fixture(scope="module")
+def nodes(made):
+    return made("patient", "find_wait = 30.0\ncommit_wait = 30.0")
+
+
+@pytest.fixture(scope="module")
+def hasty_nodes(made):
+    return made("hasty", "find_wait = 1.0\ncommit_wait = 0.5")
 
 
 class Alternating(Talk):
@@ -124,7 +142,8 @@ def test_a_slow_line_makes_requests_slow_and_nothing_else(nodes, replies):
     each_is_in_the_log_once(nodes, replies)
 
 
-def test_a_node_that_is_cut_off_serves_and_catches_up(nodes, replies):
+def test_a_node_that_is_cut_off_serves_and_catches_up(hasty_nodes, replies):
+    nodes = hasty_nodes
     well, cut = nodes.both
     talk, other = (Alternating(nodes, "chat", 20), Alternating(nodes, "chat", 21))
     talk.nodes, other.nodes = [cut.url], [well.url]
@@ -147,7 +166,8 @@ def test_a_node_that_is_cut_off_serves_and_catches_up(nodes, replies):
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["fast clock", "slow clock"])
-def test_what_is_forgotten_while_a_node_is_cut_off_is_not_sent_by_it(nodes, replies, which):
+def test_what_is_forgotten_while_a_node_is_cut_off_is_not_sent_by_it(hasty_nodes, replies, which):
+    nodes = hasty_nodes
     cut, well = nodes.both[which], nodes.both[1 - which]
     talk = Alternating(nodes, "chat", 30 + which)
     talk.nodes = [cut.url]

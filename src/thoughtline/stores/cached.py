@@ -434,12 +434,13 @@ class CachedStore(ForwardingStore):
         """
         since = self._recent.since
         late = since is not None and self._clock.wall() - since >= self._late_after
-        changes, certain = self.store.changes()
-        known = self._looked_through.get(tenant) == changes and (certain or self.store.shared)
-        if known or not (late or self._backlog):
+        if not late and not self._backlog:
             return
-        since = min([*([] if since is None else [since]), *self._backlog.held(tenant)], default=0.0)
-        deleted = await self._deletions.since(tenant, since)
+        changes, certain = self.store.changes()
+        if self._looked_through.get(tenant) == changes and (certain or self.store.shared):
+            return
+        waiting = [*([] if since is None else [since]), *self._backlog.held(tenant)]
+        deleted = await self._deletions.since(tenant, min(waiting)) if waiting else ()
 
         def left(batch: Batch) -> Batch | None:
             return left_of(batch, deleted) if batch.tenant == tenant else batch
