@@ -95,7 +95,7 @@ _WHOLE: dict[str, Callable[[int], bytes]] = {
     "one text": lambda size: b'"' + b"a" * size + b'"',
     "wide text": lambda size: b'"\xf0\x9f\x98\x80' + b"\xc3\xa4" * (size // 2) + b'"',
     "widened text": lambda size: (
-        b'"' + (b"a" * 1000 + "\N{GRINNING FACE}".encode()) * (size // 1004) + b'"'
+        b'"' + (b"a" * min(size, 1000) + "\N{GRINNING FACE}".encode()) * max(1, size // 1004) + b'"'
     ),
     "escapes": lambda size: b'"' + b'\\n\\"' * (size // 4) + b'"',
 }

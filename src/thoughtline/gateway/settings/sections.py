@@ -168,8 +168,7 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     ] = "sessions"
     commit_wait: Annotated[
         Seconds | None,
-        "Most time the end of a response waits for its turn to be written: 2 s, or 10 s where the "
-        "store is shared.",
+        "Most time the end of a response waits for its turn: 2 s, or 10 s if the store is shared.",
     ] = None
     keys: Annotated[
         Line,
