@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 from support.breaking_upstream import upstream
 from support.gateway_server import running
 from thoughtline.engine import exchange as exchanges
-from thoughtline.gateway import proxy as proxies
+from thoughtline.gateway.http_caller import HttpCaller
 from thoughtline.testing.floods import ANSWERS, REQUESTS, STREAMS, flood, stream
 
 SIZE = 500_000
@@ -83,8 +83,8 @@ def test_a_heavy_request_is_read_and_decided_beside_the_event_loop(monkeypatch):
 
     monkeypatch.setattr(exchanges, "decide", noting("decide", exchanges.decide))
     monkeypatch.setattr(exchanges, "path_of", noting("path", exchanges.path_of))
-    read = noting("read", proxies.HttpCaller._request)
-    monkeypatch.setattr(proxies.HttpCaller, "_request", read)
+    read = noting("read", HttpCaller._request)
+    monkeypatch.setattr(HttpCaller, "_request", read)
     many = {"model": "m", "messages": [{"role": "user", "content": "a" * 60}] * 9000}
     with upstream(answered(b'{"choices":[]}')) as ups, running(ups) as gateway:
         url = gateway.url + PATHS["chat"]

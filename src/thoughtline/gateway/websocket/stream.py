@@ -25,7 +25,8 @@ from thoughtline.gateway import headers
 from thoughtline.gateway.auth import Principal
 from thoughtline.gateway.errors import GatewayError, check_lost, check_patchable
 from thoughtline.gateway.failed_requests import of_exchange, refusal_words
-from thoughtline.gateway.proxy import LEFT, Proxy
+from thoughtline.gateway.http_caller import LEFT
+from thoughtline.gateway.proxy import Proxy
 from thoughtline.gateway.websocket import transcript as transcripts
 from thoughtline.gateway.websocket.transcript import Create, Transcript
 from thoughtline.log.events import RequestFailed
