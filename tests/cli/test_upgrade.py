@@ -31,7 +31,12 @@ def path(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "command",
-    [("sessions",), ("store", "check"), ("store", "migrate"), ("store", "copy", URL, "sqlite:///copy.db")],
+    [
+        ("sessions",),
+        ("store", "check"),
+        ("store", "migrate"),
+        ("store", "copy", URL, "sqlite:///copy.db"),
+    ],
 )
 def test_commands_say_how_far_it_is(command, path):
     options = () if "copy" in command else ("--store", URL)
