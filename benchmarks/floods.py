@@ -1,8 +1,10 @@
 """Floods: how long /health waits, and how much memory a gateway takes, while it is sent one.
 
 Each flood goes to a gateway of its own process: as a client's body (plain, and compressed), as an
-upstream's answer and as its stream. Printed are the longest wait for /health, and the memory that
-the process took at its peak beyond what it had before, per byte of the flood. Linux only.
+upstream's answer and as its stream. Printed are the longest wait for /health, how much CPU the
+gateway took during the one in which it took most (on a busy machine the rest of the wait is others'
+work), and the memory that the process took at its peak beyond what it had before, per byte of the
+flood. Linux only.
 
     python -m benchmarks floods
     FLOOD_BYTES=60000000 python -m benchmarks floods
@@ -36,7 +38,17 @@ from thoughtline.testing.floods import (
 
 SIZE = int(os.environ.get("FLOOD_BYTES", "3000000"))
 BUDGET = float(os.environ.get("FLOOD_SECONDS", "50"))
-SHAPES = ("empty objects", "numbers", "messages", "longer texts", "one text", "wide text", "nested")
+SHAPES = (
+    "empty objects",
+    "numbers",
+    "messages",
+    "longer texts",
+    "one text",
+    "wide text",
+    "widened text",
+    "escapes",
+    "nested",
+)
 PATHS = {
     "chat": "/u/up/v1/chat/completions",
     "messages": "/u/up/v1/messages",
@@ -101,25 +113,35 @@ class _Stand:
             time.sleep(0.05)
         context = multiprocessing.get_context("spawn")
         self.longest = context.Value("d", 0.0)
-        self._watcher = context.Process(target=_watch, args=(self.port, self.longest), daemon=True)
+        self.busiest = context.Value("d", 0.0)
+        told = (self.port, self.process.pid, self.longest, self.busiest)
+        self._watcher = context.Process(target=_watch, args=told, daemon=True)
         self._watcher.start()  # a process of its own: making a flood must not hold it up
 
     def memory(self, field: str) -> int:
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field))
 
-    def send(self, dialect: str, body: bytes, headers: dict[str, str]) -> tuple[float, int]:
-        """Send a request; the longest wait for /health meanwhile, and the memory it took."""
+    def send(self, dialect: str, body: bytes, headers: dict[str, str]) -> tuple[float, float, int]:
+        """Send a request; the longest wait for /health meanwhile, its CPU, and the memory."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")  # forget the peak
         before = self.memory("VmRSS")
-        self.longest.value = 0.0
+        self.longest.value = self.busiest.value = 0.0
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.suppress(OSError, http.client.HTTPException):
             connection.request("POST", PATHS[dialect], body, headers)
             connection.getresponse().read()
         connection.close()
-        time.sleep(0.05)
-        return self.longest.value, max(0, self.memory("VmHWM") - before)
+        self._until_idle()
+        grown = max(0, self.memory("VmHWM") - before)
+        return self.longest.value, self.busiest.value, grown
+
+    def _until_idle(self) -> None:
+        """Wait until the turn is written, too: nothing of it counts for the next one."""
+        before, after = -1.0, _cpu(self.process.pid)
+        while after - before > 0.02:
+            time.sleep(0.1)
+            before, after = after, _cpu(self.process.pid)
 
     def stop(self) -> None:
         self._watcher.kill()
@@ -141,10 +163,23 @@ def _wait(port: int) -> float | None:
     return time.perf_counter() - begun
 
 
-def _watch(port: int, longest: "Synchronized[float]") -> None:
+def _cpu(pid: int) -> float:
+    """Seconds of CPU that all threads of a process have taken."""
+    taken = 0
+    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # that thread has ended
+            taken += int(task.read_text().split()[0])
+    return taken / 1e9
+
+
+def _watch(
+    port: int, pid: int, longest: "Synchronized[float]", busiest: "Synchronized[float]"
+) -> None:
     while True:
+        before = _cpu(pid)
         waited = _wait(port) or 0.0
         longest.value = max(longest.value, waited)
+        busiest.value = max(busiest.value, min(waited, _cpu(pid) - before))
         time.sleep(0.005)
 
 
@@ -172,8 +207,8 @@ def _cases() -> list[_Case]:
     return [case for start in range(7) for case in cases[start::7]]  # some of each, if time is up
 
 
-def _send(stand: _Stand, case: _Case) -> tuple[float, float]:
-    """Send a flood; the longest wait for /health, and the memory per byte of the flood."""
+def _send(stand: _Stand, case: _Case) -> tuple[float, float, float]:
+    """Send a flood; the longest wait for /health, its CPU, and the memory per byte of the flood."""
     headers = {"content-type": "application/json", "authorization": "Bearer k"}
     made = body = case.made()
     stand.upstream.answer, stand.upstream.kind = b"{}", "application/json"
@@ -186,12 +221,19 @@ def _send(stand: _Stand, case: _Case) -> tuple[float, float]:
         stand.upstream.answer = made
         if case.way == "stream":
             stand.upstream.kind = "text/event-stream"
-    wait, memory = stand.send(case.dialect, body, headers)
-    return wait, memory / len(made)
+    wait, cpu, memory = stand.send(case.dialect, body, headers)
+    return wait, cpu, memory / len(made)
+
+
+_FIGURES = {
+    "longest wait for /health": (1000, "ms"),
+    "most CPU in a wait": (1000, "ms"),
+    "most memory": (1, "times its size"),
+}
 
 
 def run() -> list[tuple[str, float, str]]:
-    worst: dict[str, tuple[float, str, float, str]] = {}
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
     done, deadline = 0, time.monotonic() + BUDGET
     with tempfile.TemporaryDirectory() as folder:
         stand = _Stand(Path(folder))
@@ -203,12 +245,10 @@ def run() -> list[tuple[str, float, str]]:
             for case in _cases():
                 if time.monotonic() > deadline:
                     break
-                wait, memory = _send(stand, case)
-                longest, slow, most, large = worst.get(case.way, (0.0, "", 0.0, ""))
                 name = f"{case.dialect}, {case.shape}"
-                longest, slow = max((longest, slow), (wait, name))
-                most, large = max((most, large), (memory, name))
-                worst[case.way] = longest, slow, most, large
+                for what, figure in zip(_FIGURES, _send(stand, case), strict=True):
+                    before = worst.get((case.way, what), (0.0, ""))
+                    worst[case.way, what] = max(before, (figure, name))
                 done += 1
         finally:
             stand.stop()
@@ -216,7 +256,7 @@ def run() -> list[tuple[str, float, str]]:
         (f"floods of {SIZE:,} bytes", float(done), "of them"),
         ("nothing: longest wait for /health in 3 seconds", idle * 1000, "ms"),
     ]
-    for way, (longest, slow, most, large) in worst.items():
-        rows.append((f"{way}: longest wait for /health ({slow})", longest * 1000, "ms"))
-        rows.append((f"{way}: most memory ({large})", most, "times its size"))
+    for (way, what), (figure, name) in worst.items():
+        scale, unit = _FIGURES[what]
+        rows.append((f"{way}: {what} ({name})", figure * scale, unit))
     return rows

@@ -159,7 +159,7 @@ FACE = "\N{GRINNING FACE}".encode()
 def test_a_text_may_have_so_many_letters_that_cost_more(limit, unit):
     """A string with one letter beyond ASCII takes up to 4 times its size, and its escapes more."""
     per_unit = unit.count(b"\\") if limit == "escapes" else len(unit)
-    for limits_of in (limits.MAX_LETTERS, limits.MAX_ANSWER_LETTERS, limits.MAX_EVENT_LETTERS):
+    for limits_of in (limits.MAX_LETTERS, limits.MAX_ANSWER_LETTERS):
         most = getattr(limits_of, limit)
         limits.check_letters(PLAIN * 2 + unit * (most // 2 // per_unit), limits_of)
         with pytest.raises(TooComplex):

@@ -66,10 +66,9 @@ class Letters(NamedTuple):
 
 MAX_LETTERS = Letters(24 << 20, 8 << 20, 8 << 20)
 """That a request may have: no model takes so much text. Pictures and files are plain ASCII."""
-MAX_ANSWER_LETTERS = Letters(8 << 20, 4 << 20, 2 << 20)
-"""That an answer may have: its thoughts are kept as JSON within JSON."""
-MAX_EVENT_LETTERS = Letters(4 << 20, 2 << 20, 1 << 20)
-"""That one event of a stream may have: it is read on the event loop."""
+MAX_ANSWER_LETTERS = Letters(4 << 20, 2 << 20, 1 << 20)
+"""That an answer, or an event of a stream, may have: events are read on the event loop, and each
+thought is kept twice, as it came and as it is read."""
 
 
 class Marks(NamedTuple):
@@ -152,12 +151,12 @@ def check_letters(data: bytes, limits: Letters = MAX_LETTERS) -> None:
             )
 
 
-def check_answer(data: bytes, letters: Letters = MAX_ANSWER_LETTERS) -> None:
+def check_answer(data: bytes) -> None:
     """Raise `TooComplex` for an answer that would take too much memory: some are decoded twice."""
     if len(data) <= CHECKED_SIZE:
         return
     check_text(data, FREE_ANSWER_COST, ANSWER_COST_PER_BYTE)
-    check_letters(data, letters)
+    check_letters(data, MAX_ANSWER_LETTERS)
 
 
 def check_parts(history: Iterable[Any], size: int) -> int:
@@ -210,7 +209,7 @@ def check_event(data: bytes, max_size: int = MAX_EVENT_SIZE) -> None:
     """Raise `TooComplex` for an event of a stream that would take too long, or too much memory."""
     if len(data) > max_size:
         raise TooComplex(f"an event is larger than {max_size} bytes")
-    check_answer(data, MAX_EVENT_LETTERS if max_size <= MAX_EVENT_SIZE else MAX_ANSWER_LETTERS)
+    check_answer(data)
 
 
 def check_event_count(count: int, size: int) -> None:
