@@ -20,6 +20,7 @@ class TcpProxy:
         self._swallow = 0
         self._closed = False  # for new connections
         self._open = set()
+        self._serving = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -36,11 +37,17 @@ class TcpProxy:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     def stop(self):
-        self.cut()
-        self._loop.call_soon_threadsafe(self._server.close)
+        self._call(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(60)
         self._loop.close()
+
+    async def _end(self):
+        self._server.close()
+        await self._cut()
+        if self._serving:
+            await asyncio.wait(self._serving)
+        await asyncio.sleep(0)  # what was aborted is closed
 
     def cut(self):
         """Close everything, and let nobody in."""
@@ -59,18 +66,26 @@ class TcpProxy:
         self._swallow = answers
 
     async def _serve(self, reader, writer):
-        if self._closed:
-            writer.transport.abort()
-            return
-        with contextlib.suppress(OSError):
-            back, forth = await asyncio.open_connection("127.0.0.1", self._target)
-            self._open |= {writer, forth}
-            asked = asyncio.ensure_future(self._pass_on(reader, forth))
-            await self._answer(back, writer)
-            asked.cancel()
-            for end in (writer, forth):
+        task = asyncio.current_task()
+        self._serving.add(task)
+        ends = [writer]
+        try:
+            if not self._closed:
+                back, forth = await asyncio.open_connection("127.0.0.1", self._target)
+                ends.append(forth)
+                if self._closed:  # meanwhile
+                    return
+                self._open.update(ends)
+                asked = asyncio.ensure_future(self._pass_on(reader, forth))
+                await self._answer(back, writer)
+                asked.cancel()
+        except OSError:
+            pass  # nobody is there, or not any more
+        finally:
+            for end in ends:
                 self._open.discard(end)
                 end.transport.abort()
+            self._serving.discard(task)
 
     async def _pass_on(self, reader, writer):
         with contextlib.suppress(OSError):
