@@ -405,3 +405,15 @@ def test_a_fault_of_the_reader_costs_the_record_and_nobody_an_answer():
     one.feed_later(b"data: {}\n\n")
     assert not one.done
     assert "ZeroDivisionError" in one.capture_error
+
+
+def test_a_stream_of_more_text_than_any_model_says_is_not_kept():
+    """At its end all of it is written in one piece, which would hold everybody up."""
+    made = recording(FrozenClock())
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % (b"\\n" * 50_000)
+    for _ in range(170):
+        made.feed(event)
+    assert not made.capture_error
+    for _ in range(40):
+        made.feed(event)
+    assert "not plain ASCII" in made.capture_error

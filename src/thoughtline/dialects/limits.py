@@ -64,6 +64,7 @@ class Letters(NamedTuple):
     escapes: int
 
 
+NO_LETTERS = Letters(0, 0, 0)
 MAX_LETTERS = Letters(24 << 20, 8 << 20, 8 << 20)
 """That a request may have: no model takes so much text. Pictures and files are plain ASCII."""
 MAX_ANSWER_LETTERS = Letters(4 << 20, 2 << 20, 1 << 20)
@@ -137,18 +138,24 @@ def check_letters(data: bytes, limits: Letters = MAX_LETTERS) -> None:
     """Raise `TooComplex` for a text whose strings would take too much memory, or too long."""
     if len(data) <= LETTERS_SIZE:
         return
-    beyond_ascii = wide = escapes = 0
+    found = NO_LETTERS
     for piece in _slices(data):
-        escapes += (found := piece.count(b"\\"))
-        if (plain := piece.isascii()) and not found:
-            continue
-        beyond_ascii += 0 if plain else len(piece)
-        if _WIDE.search(piece):
-            wide += len(piece)
-        if beyond_ascii > limits.beyond_ascii or wide > limits.wide or escapes > limits.escapes:
-            raise TooComplex(
-                f"{len(data)} bytes of JSON hold too much that is not plain ASCII to be read"
-            )
+        found = more_letters(found, piece, limits)
+
+
+def more_letters(before: Letters, piece: bytes, limits: Letters = MAX_LETTERS) -> Letters:
+    """Return the letters of a text with one more piece. Raises `TooComplex`, as `check_letters`."""
+    escapes = piece.count(b"\\")
+    if (plain := piece.isascii()) and not escapes:
+        return before
+    found = Letters(
+        before.beyond_ascii + (0 if plain else len(piece)),
+        before.wide + (len(piece) if _WIDE.search(piece) else 0),
+        before.escapes + escapes,
+    )
+    if any(count > limit for count, limit in zip(found, limits, strict=True)):
+        raise TooComplex("the text holds too much that is not plain ASCII to be read")
+    return found
 
 
 def check_answer(data: bytes) -> None:

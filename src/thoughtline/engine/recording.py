@@ -15,7 +15,13 @@ from msgspec.structs import replace
 
 from thoughtline.clock import Clock
 from thoughtline.dialects.base import Reader
-from thoughtline.dialects.limits import CHECKED_SIZE, TooComplex
+from thoughtline.dialects.limits import (
+    CHECKED_SIZE,
+    LETTERS_SIZE,
+    NO_LETTERS,
+    TooComplex,
+    more_letters,
+)
 from thoughtline.engine.capture import Capture
 from thoughtline.engine.decision import RequestDecision
 from thoughtline.engine.translation import Translation
@@ -43,6 +49,7 @@ class Recording:
     _written = False
     _on_written: asyncio.Event | None = None  # for whoever waits for it
     _fed = 0
+    _letters = NO_LETTERS  # of what has come, behind its beginning
     _broke_off = False  # the upstream ended it before its end
     _late: Reader | None = None  # of what comes after the end
     _held = b""  # the beginning of what may be a byte order mark
@@ -205,6 +212,8 @@ class Recording:
             data = self._without_mark(data)
             self._see_form(data)
         try:
+            if self._fed > LETTERS_SIZE:  # what it all comes to is written in one piece
+                self._letters = more_letters(self._letters, data)
             happenings = self._reader.feed(data)
         except TooComplex as error:
             self.give_up(str(error))
