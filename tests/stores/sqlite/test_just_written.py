@@ -81,6 +81,23 @@ async def test_what_another_process_writes_ends_it(store, tmp_path, asked):
     assert asked == [[A]]
 
 
+async def test_what_another_process_writes_right_after_the_commit_ends_it(
+    store, tmp_path, monkeypatch
+):
+    await store.append(notes("s"))
+    count_change = store._writer._count_change
+
+    def after_the_other():
+        if not store._writer._db.in_transaction:
+            monkeypatch.undo()
+            edit(tmp_path / "store.db", "UPDATE batches SET memo = x''")
+        return count_change()
+
+    monkeypatch.setattr(store._writer, "_count_change", after_the_other)
+    await store.append(turn("s", "t1", '"one"', keys=[A]))
+    assert await turns(store, A) == {}
+
+
 async def test_a_refused_turn_is_looked_up(store, asked):
     await store.append(refusal("z", "t1", 0))
     await store.append(turn("s", "t1", '"one"', keys=[A]))

@@ -257,7 +257,10 @@ class Writer:
         batches = [job.work for job in jobs if isinstance(job.work, InsertBatch)]
         now = self._clock.wall()
         try:
-            written = self._transact(lambda db: self._write(db, batches, now))
+            # The changes are those before the commit: what others commit right after it ends it.
+            written, changes = self._transact(
+                lambda db: (self._write(db, batches, now), self._changes)
+            )
             results: list[object] = list(written.results)
             sessions = written.sessions
             self.touch(written.hits, now)
@@ -265,7 +268,7 @@ class Writer:
                 done = [
                     b for b, r in zip(batches, written.results, strict=True) if isinstance(r, int)
                 ]
-                self.just_written.add(done, self._changes, written.names, written.quarantined)
+                self.just_written.add(done, changes, written.names, written.quarantined)
         except Exception as error:
             if len(batches) == 1 or is_file_trouble(error):
                 raise
