@@ -86,6 +86,24 @@ async def test_why_it_stopped_waits_for_the_commit(dialect, size):
     assert not known.search(client.before_commit)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "member"), [("chat", b'"finish_reason"'), ("messages", b'"stop_reason"')]
+)
+async def test_an_empty_reason_is_none(dialect, member):
+    said, stop, end = STREAMS[dialect]
+    said = said.replace(b": null", b":null").replace(member + b":null", member + b': ""')
+    assert member + b': ""' in said
+    client = Client(dialect)
+    await client.receive(said)
+    assert client.shown == said
+    await client.receive(stop)
+    assert client.shown == said
+    await client.receive(end)
+    await client.receive(None)
+    await client.going
+    assert client.shown == said + stop + end
+
+
 async def test_not_where_one_process_serves_all():
     said, stop, end = STREAMS["chat"]
     client = Client("chat", holds=False)

@@ -53,7 +53,7 @@ class ChatCompletions(Dialect):
     rewrites = REWRITES
     _edits = staticmethod(chat_patch.edits)
     stream_end = re.compile(rb"\[DONE\]")
-    stream_stop = re.compile(rb'"finish_reason"\s*:\s*"')
+    stream_stop = re.compile(rb'"finish_reason"\s*:\s*"[^"]')  # some say "" until it has
 
     def placeholders(self, *, every_output: bool) -> tuple[str, ...]:
         return ('" "', '""') if every_output else ('""', '" "')

@@ -84,7 +84,7 @@ class Messages(Dialect):
     rewrites = REWRITES
     _edits = staticmethod(messages_patch.edits)
     stream_end = re.compile(rb"message_stop")
-    stream_stop = re.compile(rb'"stop_reason"\s*:\s*"')
+    stream_stop = re.compile(rb'"stop_reason"\s*:\s*"[^"]')
     keepalive = b'event: ping\ndata: {"type": "ping"}\n\n'
     error_event_name = "error"
 
