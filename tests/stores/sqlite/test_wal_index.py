@@ -1,13 +1,16 @@
 """The header of the WAL index: it changes with every commit, and reading it costs no lock."""
 
+import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from thoughtline.stores.sqlite import wal_index
 from thoughtline.stores.sqlite.wal_index import WalIndex, unmap_deleted
 
 ADD = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute({!r}); db.commit()"
@@ -116,6 +119,22 @@ def test_a_deleted_index_is_let_go(path, db):
     assert not Path(f"{path}-shm").exists()
     unmap_deleted()
     assert open_indexes(path) == []
+
+
+def test_what_took_the_place_of_a_closed_descriptor_stays_open(path, db, tmp_path):
+    WalIndex(path)
+    [ours] = [one for one in wal_index._mapped.values() if names_index(one.descriptor, path)]
+    with tempfile.TemporaryFile(dir=tmp_path) as other:  # has no name, as a deleted index
+        before = os.dup(ours.descriptor)
+        os.dup2(other.fileno(), ours.descriptor)
+        unmap_deleted()
+        assert os.fstat(ours.descriptor).st_ino == os.fstat(other.fileno()).st_ino
+        os.dup2(before, ours.descriptor)
+    os.close(before)
+
+
+def names_index(descriptor, path):
+    return os.path.samestat(os.fstat(descriptor), Path(f"{path}-shm").stat())
 
 
 def open_indexes(path):

@@ -58,7 +58,7 @@ def _map(path: Path) -> mmap.mmap:
         found = path.stat()
         place = found.st_dev, found.st_ino
         if place not in _mapped:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY)
             memory = mmap.mmap(descriptor, 2 * _SIZE, access=mmap.ACCESS_READ)
             _mapped[place] = _Mapped(descriptor, memory)
         return _mapped[place].memory
@@ -69,6 +69,9 @@ def unmap_deleted() -> None:
     with _lock:
         for place, one in list(_mapped.items()):
             with suppress(OSError):  # a program that closes all descriptors has closed this one
-                if not os.fstat(one.descriptor).st_nlink:
+                found = os.fstat(one.descriptor)
+                if (found.st_dev, found.st_ino) != place:
+                    continue  # and has opened something else under its number
+                if not found.st_nlink:
                     del _mapped[place]
                     os.close(one.descriptor)
