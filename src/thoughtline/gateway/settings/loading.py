@@ -36,8 +36,9 @@ _SOURCES = (_KEYS, ("store", "secret"))
 """Keys that say where something is, which is read when the store is opened."""
 DEFAULT = "default"
 POLICIES = "policies.toml"
-KEY_FILE = "thoughtline.keys"
 """Where `thoughtline verify --write` writes if it is not told, in the user's config folder."""
+KEY_FILE = "thoughtline.keys"
+"""Where the keys of the user's store are, in the same folder."""
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
