@@ -24,6 +24,7 @@ from thoughtline.stores.postgres.rows import (
     distinct,
     tenant_mark,
 )
+from thoughtline.stores.sealing import GIVE_KEYS
 from thoughtline.stores.sealing.envelope import is_sealed, key_version
 
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 Values = Mapping[str, Any]
 """A row of an answer; one that was sealed has beside its columns the `versions` of its keys."""
 
-HOW = (
-    "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys, "
-    "or give the settings that do with `--config`"
-)
 MAX_HELD = 1024
 """Tenants whose keys are held."""
 
@@ -112,9 +109,9 @@ class TenantSeal:
         """Return a value as it was given."""
         if is_sealed(value):
             if self.cipher is None:
-                raise (
-                    KeyGone if self._keychain is not None else SealError(f"a row is sealed; {HOW}")
-                )
+                if self._keychain is None:
+                    raise SealError(f"a row is sealed; {GIVE_KEYS}")
+                raise KeyGone
             return self.cipher.open(value, session.hex(), row.hex(), column)
         if self._keychain is not None and self._keychain.requires:
             raise SealError(
@@ -197,7 +194,7 @@ class Seals:
             self._keychain.primary = master
         elif master:
             raise SealError(
-                f"the store is sealed with the key {master}, and no keys are given; {HOW}"
+                f"the store is sealed with the key {master}, and no keys are given; {GIVE_KEYS}"
             )
 
     async def refuse_sealed(self) -> None:
@@ -205,7 +202,9 @@ class Seals:
         if self._keychain is None:
             ((master,),) = await self._connections.read(_STATE)
             if master:
-                raise SealError(f"the store was sealed with the key {master} meanwhile; {HOW}")
+                raise SealError(
+                    f"the store was sealed with the key {master} meanwhile; {GIVE_KEYS}"
+                )
 
     # -- keys ------------------------------------------------------------------------------------
 

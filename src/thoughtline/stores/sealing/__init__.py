@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from thoughtline.stores.sealing.ring import KeyRing
     from thoughtline.stores.sealing.vault import KeyVault
 
+GIVE_KEYS = (
+    "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys, "
+    "or give the settings that do with `--config`"
+)
+"""What to do, for whoever opens a sealed store without its keys."""
+
 
 def open_keychain(
     source: str, env: Mapping[str, str], *, seals: bool = True, requires: bool = False

@@ -11,6 +11,7 @@ import msgspec
 
 from thoughtline.errors import SealError
 from thoughtline.stores.row import PLAIN
+from thoughtline.stores.sealing import GIVE_KEYS
 from thoughtline.stores.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from thoughtline.stores.sealing.tenant_keys import KeyRow
     from thoughtline.stores.sealing.vault import SealState
 
-_HOW = (
-    "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys, "
-    "or give the settings that do with `--config`"
-)
 _NOT_SEALED = '["",'
 _STATE = "SELECT json_array(master, plain, changes) FROM sealing"
 _PRIMARY = """
@@ -160,7 +157,9 @@ def clear(db: Connection) -> None:
 def refuse_sealed(db: Connection, path: object) -> None:
     """Raise `SealError` for a process without keys, if the file is sealed."""
     if master := file_state(db).master:
-        raise SealError(f"{path} is sealed with the key {master}, and no keys are given; {_HOW}")
+        raise SealError(
+            f"{path} is sealed with the key {master}, and no keys are given; {GIVE_KEYS}"
+        )
 
 
 def is_current(db: Connection, sealing: str) -> bool:
@@ -172,7 +171,7 @@ def is_current(db: Connection, sealing: str) -> bool:
         return db.cipher.is_current(_file_state.decode(sealing))
     if not sealing.startswith(_NOT_SEALED):
         master = _file_state.decode(sealing).master
-        raise SealError(f"the store was sealed with the key {master} meanwhile; {_HOW}")
+        raise SealError(f"the store was sealed with the key {master} meanwhile; {GIVE_KEYS}")
     return True
 
 
