@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from stores.contract import A, B, KeepingContract
 from stores.samples import notes, refusal
 from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
-from thoughtline.errors import SealError
+from thoughtline.errors import KeyGone, SealError
 from thoughtline.stores.base import EntryFilter, SessionQuery
 from thoughtline.stores.postgres import PostgresStore
+from thoughtline.stores.postgres.seals import TenantSeal
+from thoughtline.stores.sealing.envelope import FORMAT
 from thoughtline.stores.sealing.ring import MasterKey
 
 
@@ -175,3 +177,8 @@ async def test_a_dump_has_no_word_and_no_key(nodes, postgres, database, db):
     assert await store.forget(EntryFilter(call=f"{CANARY}-call")) == 1
     await store.summarise()
     assert found() == []
+
+
+def test_a_value_whose_key_was_deleted_says_whose_it_was():
+    with pytest.raises(KeyGone, match="'acme' was deleted"):
+        TenantSeal(b"acme", keychain=keychain()).open(FORMAT + bytes(40), b"s", b"r", "said")

@@ -102,7 +102,7 @@ class TenantSeal:
         if not version:
             return value
         if self.cipher is None:
-            raise KeyGone(f"the keys of tenant {self.tenant.decode()!r} were deleted")
+            raise self._key_gone()
         return self.cipher.seal(value, entry_group(id).hex(), id.hex(), column, version)
 
     def open(self, value: bytes, session: bytes, row: bytes, column: str) -> bytes:
@@ -111,7 +111,7 @@ class TenantSeal:
             if self.cipher is None:
                 if self._keychain is None:
                     raise SealError(f"a row is sealed; {GIVE_KEYS}")
-                raise KeyGone
+                raise self._key_gone()
             return self.cipher.open(value, session.hex(), row.hex(), column)
         if self._keychain is not None and self._keychain.requires:
             raise SealError(
@@ -160,6 +160,11 @@ class TenantSeal:
         if self.cipher is None:
             return plain
         return [*(mark + name for name in self.cipher.asked(_call_words([call]))), *plain]
+
+    def _key_gone(self) -> KeyGone:
+        from thoughtline.stores.sealing.cipher import key_gone
+
+        return key_gone(self.tenant.decode())
 
     @property
     def _requires(self) -> bool:
