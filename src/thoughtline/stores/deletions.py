@@ -114,9 +114,14 @@ class NeighbourDeletions:
 
 def left_of(batch: Batch, deletions: Sequence[NotedDeletion]) -> Batch | None:
     """Return what is left of a batch after what was deleted since it waits; None: nothing."""
+    return all_applied(batch, [one for one in deletions if one.at >= batch.held])
+
+
+def all_applied(batch: Batch, deletions: Sequence[NotedDeletion]) -> Batch | None:
+    """Return what is left of a batch after these deletions; None: nothing."""
     left: Batch | None = batch
     for deletion in deletions:
-        if left is not None and deletion.at >= batch.held:
+        if left is not None:
             left = deletion.applied(left)
     return left
 

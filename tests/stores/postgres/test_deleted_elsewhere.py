@@ -206,7 +206,7 @@ async def test_what_is_said_again_after_a_failover_was_not_deleted_before(
     for slot in store._connections._slots:
         store._connections._drop(slot)
     await store.find("T", [A])
-    await store._resending
+    await store._late.resending
     await store.append(notes("end"))
     assert await store.read("s") == []
     assert await sent_back(store, A) == {"z1": ['"hm"']}

@@ -7,12 +7,11 @@ Look-ups always ask the database; no answer is kept, and least of all that there
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import asyncpg
-from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import KeyGone, SealError, SecretMismatch, Unavailable
@@ -44,6 +43,7 @@ from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.deletion_log import DeletionLog
 from thoughtline.stores.postgres.entries import EntryTable
 from thoughtline.stores.postgres.hits import Hits
+from thoughtline.stores.postgres.late_writer import LateWriter
 from thoughtline.stores.postgres.rows import (
     PackedBatch,
     pack,
@@ -74,14 +74,8 @@ PATIENCE = 10.0
 Whoever asks may give up earlier: look-ups after `store.find_wait`, answers after `commit_wait`.
 """
 
-HELD_MARGIN = 1.0
-"""Seconds by which a batch may have waited longer than the clocks of two processes say."""
-
 SETTLING = 3.0
 """Seconds for which look-ups wait after a failover: until every node has connected again."""
-
-Noted = tuple[Sequence[NotedDeletion], int]
-"""What was deleted of a tenant, and its epoch."""
 
 _HOME = "SELECT * FROM home_1($1)"
 _FIND = "SELECT * FROM find_2($1, $2, $3, $4, $5, $6, $7)"
@@ -142,9 +136,14 @@ class PostgresStore:
         self._hits = Hits(self._connections, self._now)
         self._entries = EntryTable(self._connections, self._seals, self._writer)
         self._deletions = DeletionLog(self._connections, self._clock, self._now, keychain)
-        self._late: set[asyncio.Future[None]] = set()  # batches that are looked through
-        self._asking: dict[str, tuple[int, asyncio.Future[Noted]]] = {}  # since when, by tenant
-        self._resending: asyncio.Future[None] | None = None
+        self._late = LateWriter(
+            self._connections,
+            self._writer,
+            self._deletions,
+            self._clock,
+            self._note_epoch,
+            patience=patience,
+        )
         self._node = self._clock.new_id()
 
     def _now(self) -> float | None:
@@ -167,7 +166,7 @@ class PostgresStore:
         if row["era"] != self._era:
             if self._era:  # a failover: what was acknowledged lately may be lost there
                 self._settled = time.monotonic() + SETTLING
-                self._resending = asyncio.ensure_future(self._resend(self._writer.lately()))
+                self._late.resend()
             self._era, self._last_xid = row["era"], 0
             self._epochs.clear()
             self._bodies.clear()
@@ -185,79 +184,13 @@ class PostgresStore:
 
     async def append(self, batch: Batch) -> list[Event]:
         began = self._clock.mono()
-        if batch.held:
-            waited = max(self._clock.wall() - batch.held, 0.0) + HELD_MARGIN
-            return await self._append_late(batch, began - int(waited * 1e9))
-        packed = pack(batch)
-        packed.epoch = self._epochs.get(packed.tenant)
-        if packed.epoch is not None:
-            with suppress(Overtaken):
-                return rules.number_events(batch, await self._writer.append(packed))
-        return await self._append_late(batch, began)
-
-    async def _append_late(
-        self, batch: Batch, began: int, noted: Noted | None = None
-    ) -> list[Event]:
-        """Write a batch without what was deleted since it began to wait, on any node."""
-        over = asyncio.get_running_loop().create_future()
-        self._late.add(over)
-        try:
-            while True:
-                deleted, epoch = noted or await self._noted_since(batch.tenant, began)
-                noted = None
-                left: Batch | None = batch
-                for deletion in deleted:
-                    left = deletion.applied(left) if left is not None else None
-                if left is None:
-                    return rules.number_events(batch, -1)
-                packed = pack(left)
-                packed.epoch = epoch
+        if not batch.held:
+            packed = pack(batch)
+            packed.epoch = self._epochs.get(packed.tenant)
+            if packed.epoch is not None:
                 with suppress(Overtaken):
-                    return rules.number_events(left, await self._writer.append(packed))
-        finally:
-            self._late.discard(over)
-            over.set_result(None)
-
-    async def _flush(self) -> None:
-        """Wait until everything is written that was to be written before."""
-        if self._late:
-            await asyncio.wait(self._late)
-        await self._writer.flush()
-
-    async def _noted_since(self, tenant: str, began: int) -> Noted:
-        """Return what was deleted since a moment of the clock that never goes back.
-
-        Those who ask at once share an answer, and go on in the order in which they asked.
-        """
-        first, asking = self._asking.get(tenant, (0, None))
-        if asking is None or began < first:
-            asking = asyncio.ensure_future(self._ask_since(tenant, began))
-            self._asking[tenant] = began, asking
-        return _since(await asyncio.shield(asking), self._moment(began))
-
-    async def _ask_since(self, tenant: str, began: int) -> Noted:
-        try:
-            noted = await self._connections.patiently(
-                self._patience, lambda: self._deletions.since(tenant, began)
-            )
-            await self._note_epoch(tenant.encode(), noted[1])
-            return noted
-        finally:
-            self._asking.pop(tenant, None)
-
-    def _moment(self, mono: int) -> float:
-        return self._clock.wall() - (self._clock.mono() - mono) / 1e9
-
-    async def _resend(self, lately: Sequence[tuple[int, Batch]]) -> None:
-        """Say again what was written lately: a server that took over may not have it all."""
-        noted: dict[str, Noted] = {}
-        says: list[Awaitable[list[Event]]] = []
-        for began, batch in lately:  # the oldest first
-            if batch.tenant not in noted:
-                noted[batch.tenant] = await self._noted_since(batch.tenant, began)
-            since = _since(noted[batch.tenant], self._moment(began))
-            says.append(self._append_late(replace(batch, expect=None), began, since))
-        await asyncio.gather(*says, return_exceptions=True)
+                    return rules.number_events(batch, await self._writer.append(packed))
+        return await self._late.append(batch, began)
 
     async def find(
         self, tenant: str, keys: Sequence[bytes]
@@ -491,6 +424,11 @@ class PostgresStore:
             entry_filter, limit=limit, after=after, offset=offset, thoughts=thoughts
         )
 
+    async def _flush(self) -> None:
+        """Wait until everything is written that was to be written before."""
+        await self._late.finish()
+        await self._writer.flush()
+
     async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         await self._flush()  # what was queued before is written, and can be read
         await self._deletions.note(FORGET, entry_filter)
@@ -565,15 +503,7 @@ class PostgresStore:
         if self._connections.closed:
             return
         self._watchers.close()
-        if self._resending is not None:
-            await asyncio.wait({self._resending})
-        if self._late:
-            await asyncio.wait(self._late)
+        await self._late.close()
         await self._writer.close()
         await self._hits.close()
         await self._connections.close()
-
-
-def _since(noted: Noted, moment: float) -> Noted:
-    """Return what was deleted since a moment of this machine's clock."""
-    return [deletion for deletion in noted[0] if deletion.at > moment], noted[1]
