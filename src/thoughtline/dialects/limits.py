@@ -66,7 +66,8 @@ class Letters(NamedTuple):
 
 NO_LETTERS = Letters(0, 0, 0)
 MAX_LETTERS = Letters(24 << 20, 8 << 20, 8 << 20)
-"""That a request may have: no model takes so much text. Pictures and files are plain ASCII."""
+"""That a request, or a stream in all, may have: no model takes or says so much text. Pictures and
+files are plain ASCII."""
 MAX_ANSWER_LETTERS = Letters(4 << 20, 2 << 20, 1 << 20)
 """That an answer, or an event of a stream, may have: events are read on the event loop, and each
 thought is kept twice, as it came and as it is read."""

@@ -4,8 +4,8 @@ Each chunk is forwarded as it came and read afterwards: where wire and server al
 callback in which it came, and read together with others. Only the end of a response (the event
 that closes a stream, the last bytes of a JSON body) waits for the commit, for a bounded time: what
 a client has received in full is in the log, whatever happens next. Where the next request may reach
-another process, that a model has stopped waits as well: clients need not read on. While a model
-thinks, the dialect's own keep-alive is sent between events.
+another process, the event that says why the model stopped waits as well: some clients go on as soon
+as they have it. While a model thinks, the dialect's own keep-alive is sent between events.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Push = Callable[[Sink], None]
 
 
 HOLD_TIME = 1.0
-"""Seconds for which it is held back at most that a model has stopped: the end may come late."""
+"""Most seconds for which the event that says why a model stopped waits: the end may come late."""
 
 _OVERLAP = 24
 _BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
