@@ -122,3 +122,16 @@ async def test_what_waits_is_not_found_any_more_once_a_neighbour_deleted_it(neig
     assert await raws(second, KEY) == []
     await catch_up(second)
     assert await raws(second, KEY) == await raws(first, KEY) == []
+
+
+@pytest.mark.parametrize("act", ["erase", "forget", "purge"])
+async def test_what_waits_is_not_found_any_more_though_the_file_had_nothing_of_it(neighbours, act):
+    first, second = neighbours
+    await SqliteStore.append(second.store, turn("s2", "t2", '"mine"'))  # it has the file open
+    assert await raws(second, KEY) == ['"waiting"']
+    assert await raws(second, KEY) == ['"waiting"']
+    which = EntryFilter(session="s1")
+    await (first.purge(session="s1") if act == "purge" else getattr(first, act)(which))
+    assert await raws(second, KEY) == []
+    await catch_up(second)
+    assert await raws(second, KEY) == await raws(first, KEY) == []

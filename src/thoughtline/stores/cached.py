@@ -70,6 +70,10 @@ Save = asyncio.Task[SavedBatch | None]
 """Saves a batch that is still being written; None if it cannot be."""
 
 
+Known = tuple[int, tuple[int, int]]
+"""The number of changes of other processes, and the version of their deletions."""
+
+
 class LookupCounts(Struct):
     """How look-ups went, since the start."""
 
@@ -121,7 +125,7 @@ class CachedStore(ForwardingStore):
         self.lost = 0  # turns that could neither be written nor kept
         self.damage = ""  # what is wrong with the store's file, until the process ends
         self._trouble = ""
-        self._changes = 0  # of other processes that the cache knows
+        self._known: Known = (0, (0, 0))  # what others have done that the cache knows of
         self._record = record  # returns what of a batch is written at all
         self._observer = observer
         self._timeout = timeout
@@ -144,7 +148,7 @@ class CachedStore(ForwardingStore):
         )
         self._save_after = save_after if spill else 0.0
         self._late_after = save_after  # seconds after which a batch may count as acknowledged
-        self._looked_through: dict[str, int] = {}  # tenant → changes that what waits knows of
+        self._looked_through: dict[str, Known] = {}  # tenant → what its waiting batches know of
         self._deletions = NeighbourDeletions(store, spill, self._clock)
 
     @property
@@ -228,10 +232,21 @@ class CachedStore(ForwardingStore):
     def _is_current(self) -> bool:
         """Empty the cache if another process has written; returns whether that is certain."""
         changes, certain = self.store.changes()
-        if changes != self._changes:
-            self._changes = changes
+        known = changes, self._deletions.version() if self._waits() else self._known[1]
+        if known != self._known:
+            self._known = known
             self.clear()
         return certain
+
+    def _waits(self) -> bool:
+        """Whether something waits here that others may delete.
+
+        What is written soon is not looked at: nobody was told that it is there.
+        """
+        if self._backlog:
+            return True
+        since = self._recent.since
+        return since is not None and self._clock.wall() - since >= self._late_after
 
     async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
         """Return how far turns were continued, by what is not committed yet as well."""
@@ -428,17 +443,14 @@ class CachedStore(ForwardingStore):
             self._committed(left or replace(batch, index=()), began)
 
     async def _look_through(self, tenant: str) -> None:
-        """Take out of what waits here what others have deleted meanwhile.
-
-        What is written soon is not looked at: nobody was told that it is there.
-        """
-        since = self._recent.since
-        late = since is not None and self._clock.wall() - since >= self._late_after
-        if not late and not self._backlog:
+        """Take out of what waits here what others have deleted meanwhile."""
+        if not self._waits():
             return
         changes, certain = self.store.changes()
-        if self._looked_through.get(tenant) == changes and (certain or self.store.shared):
+        known = changes, self._deletions.version()
+        if self._looked_through.get(tenant) == known and (certain or self.store.shared):
             return
+        since = self._recent.since
         waiting = [*([] if since is None else [since]), *self._backlog.held(tenant)]
         deleted = await self._deletions.since(tenant, min(waiting)) if waiting else ()
 
@@ -456,7 +468,7 @@ class CachedStore(ForwardingStore):
             self._recent.change(tenant, left_entry)
             await self._backlog.change(left)
             self._deleted()
-        self._looked_through[tenant] = changes
+        self._looked_through[tenant] = known
 
     async def _delete_again(self, deletion: NotedDeletion) -> None:
         which = deletion.which

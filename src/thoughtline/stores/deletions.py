@@ -68,6 +68,14 @@ class DeletionFile:
             file.write(b"".join(_encode(one) + b"\n" for one in (*recent, deletion)))
             file.truncate()
 
+    def version(self) -> tuple[int, int]:
+        """Return what changes with every deletion."""
+        try:
+            found = self._path.stat()
+        except OSError:  # there was none yet, or reading them will say what is wrong
+            return 0, 0
+        return found.st_mtime_ns, found.st_size
+
     def since(self, moment: float) -> list[NotedDeletion]:
         """Return what was deleted since then, in order; raises `OSError`."""
         try:
@@ -85,6 +93,10 @@ class NeighbourDeletions:
         self._store = store
         self._clock = clock
         self._file = DeletionFile(place) if place and not store.shared else None
+
+    def version(self) -> tuple[int, int]:
+        """Return what changes when a process of this machine deletes something, found or not."""
+        return self._file.version() if self._file is not None else (0, 0)
 
     async def note(self, kind: str, which: EntryFilter) -> None:
         """Tell processes in which batches wait; raises `Unavailable`. A shared store does it."""
