@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from stores.contract import A, B, KeepingContract
-from stores.samples import notes, refusal
+from stores.samples import notes, refusal, turn
 from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
 from thoughtline.errors import KeyGone, SealError
 from thoughtline.stores.base import EntryFilter, SessionQuery
@@ -14,6 +14,7 @@ from thoughtline.stores.postgres import PostgresStore
 from thoughtline.stores.postgres.seals import TenantSeal
 from thoughtline.stores.sealing.envelope import FORMAT
 from thoughtline.stores.sealing.ring import MasterKey
+from thoughtline.stores.sealing.tenant_keys import new_row
 
 
 class TestSealedPostgres(KeepingContract):
@@ -182,3 +183,20 @@ async def test_a_dump_has_no_word_and_no_key(nodes, postgres, database, db):
 def test_a_value_whose_key_was_deleted_says_whose_it_was():
     with pytest.raises(KeyGone, match="'acme' was deleted"):
         TenantSeal(b"acme", keychain=keychain()).open(FORMAT + bytes(40), b"s", b"r", "said")
+
+
+async def test_a_long_look_up_while_keys_have_several_names(database):
+    plain = PostgresStore(database)
+    await plain.append(turn("p", "t0", '"x"', keys=[b"a" * 16], tenant="T"))
+    await plain.close()
+    chain = keychain()
+    store = PostgresStore(database, keychain=chain)
+    await store.vault.set_primary(chain.ring.newest.id)
+    await store.append(turn("s", "t1", '"x"', keys=[b"b" * 16], tenant="T"))
+    newest = max(row.version for row in await store.vault.key_rows())
+    more = [new_row("T", v, chain.ring.newest) for v in (newest + 1, -(newest + 1))]
+    assert await store.vault.add_keys(more) == 2  # look-up keys are being replaced
+    keys = [number.to_bytes(16, "big") for number in range(12_000)]
+    found = await store.find("T", [*keys, b"a" * 16, b"b" * 16])
+    assert set(found) == {b"a" * 16, b"b" * 16}
+    await store.close()

@@ -65,8 +65,9 @@ BODY_BYTES = 64 << 20
 TOUCH_EVERY = 3600.0
 """Seconds for which the use of a session by look-ups is not noted again: each note is a write."""
 
-MAX_NAMES = 15_000
-"""Keys in one look-up: the numbers of their names, of which each may have two, have two bytes."""
+MAX_NAMES = 4_000
+"""Keys in one look-up. The numbers of their names have two bytes, and a key may have several names:
+a plain one, and one for each key that `keys re-encrypt --names` has not replaced everywhere yet."""
 
 PATIENCE = 10.0
 """Seconds for which look-ups and appends wait for a server that restarts, unless told otherwise.
