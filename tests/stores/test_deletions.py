@@ -1,8 +1,13 @@
 """What one process deletes stays deleted, also where it waits in another one."""
 
+import asyncio
+
 import pytest
+from click.testing import CliRunner
 
 from stores.samples import turn
+from thoughtline.agents.log import open_log
+from thoughtline.cli import main
 from thoughtline.errors import Unavailable
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
@@ -135,3 +140,27 @@ async def test_what_waits_is_not_found_any_more_though_the_file_had_nothing_of_i
     assert await raws(second, KEY) == []
     await catch_up(second)
     assert await raws(second, KEY) == await raws(first, KEY) == []
+
+
+@pytest.mark.parametrize(
+    "command", [("erase",), ("cache", "--clear"), ("delete", "s1")], ids=lambda words: words[0]
+)
+async def test_what_a_command_deletes_is_not_brought_back_either(neighbours, tmp_path, command):
+    first, second = neighbours
+    await first.append(turn("s1", "t2", '"written"', keys=(b"w" * 16,)))  # something to name
+    words = [*command, "--yes", "--store", f"sqlite:///{tmp_path / 'store.db'}"]
+    result = await asyncio.to_thread(CliRunner().invoke, main, words)
+    assert result.exit_code == 0, result.output
+    assert await raws(second, KEY) == []
+    await catch_up(second)
+    assert await raws(first, KEY) == await raws(second, KEY) == []
+
+
+async def test_what_the_library_deletes_is_not_brought_back_either(neighbours, tmp_path):
+    first, second = neighbours
+    await first.append(turn("s1", "t2", '"written"', keys=(b"w" * 16,)))
+    async with open_log(f"sqlite:///{tmp_path / 'store.db'}") as log:
+        assert await log.delete("s1")
+    await catch_up(second)
+    assert await raws(first, KEY) == []
+    assert await first.read("s1") == []

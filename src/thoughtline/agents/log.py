@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
@@ -24,13 +25,15 @@ from thoughtline.agents.tools.execute import ToolLimits
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.engine.caller import Unobserved
 from thoughtline.engine.exchange import Engine
+from thoughtline.engine.folders import store_file
 from thoughtline.engine.secrets import CredentialHash, store_secret
 from thoughtline.errors import InvalidArgument, SessionExists, SessionNotFound
 from thoughtline.log.events import Event, SessionForked
 from thoughtline.log.sessions import Session
 from thoughtline.log.turns import system_prompt
 from thoughtline.stores import open_store
-from thoughtline.stores.base import INTERNAL_PREFIX, SessionSummary, Store
+from thoughtline.stores.base import INTERNAL_PREFIX, EntryFilter, SessionSummary, Store
+from thoughtline.stores.deletions import PURGE, NeighbourDeletions
 from thoughtline.stores.sealing import open_keychain
 from thoughtline.wires.base import Wire
 from thoughtline.wires.websocket.http_adapter import http_fallback
@@ -51,10 +54,13 @@ class Log:
         clock: Clock,
         wire: Wire | None,
         secret: Callable[[], bytes],
+        file: Path | None = None,
     ) -> None:
+        """`file` is that of a store that only this machine has."""
         self.store = store
         self.tenant = tenant
         self.clock = clock
+        self.deletions = NeighbourDeletions(store, file, clock)
         self.runs: WeakSet[Run] = WeakSet()  # those that may be running
         self._wire = wire
         self._own_wire = wire is None
@@ -188,6 +194,7 @@ class Log:
 
     async def delete(self, session: str) -> bool:
         """Delete a session, unless a fork goes on from it; whether it was deleted."""
+        await self.deletions.note(PURGE, EntryFilter(session=session))
         return bool(await self.store.purge(session=session))
 
     # -- export and import -----------------------------------------------------------------------
@@ -294,4 +301,4 @@ def open_log(
         return secret or store_secret(url, os.environ)
 
     store = open_store(url, clock=clock, keychain=keychain)
-    return Log(store, tenant=tenant, clock=clock, wire=wire, secret=key)
+    return Log(store, tenant=tenant, clock=clock, wire=wire, secret=key, file=store_file(url))

@@ -56,6 +56,7 @@ async def cache(log: Log, *, clear: bool, yes: bool, as_json: bool, **which: Any
         thoughtline cache --clear --model deepseek-reasoner
     """
     from thoughtline.stores.base import EntryFilter
+    from thoughtline.stores.deletions import FORGET
 
     if not clear:
         if any(which.values()):
@@ -64,6 +65,7 @@ async def cache(log: Log, *, clear: bool, yes: bool, as_json: bool, **which: Any
         return
     wanted = await _unambiguous(log.store, EntryFilter(**which, endpoints=_endpoints(which)))
     confirm(f"Clear {_words(wanted)} from the cache? The log stays.", yes=yes)
+    await log.deletions.note(FORGET, wanted)
     with shown_progress("Clearing") as progress:
         cleared = await log.store.forget(wanted, progress=progress)
     click.echo(json.dumps({"cleared": cleared}) if as_json else f"{cleared} entries cleared")
@@ -97,10 +99,12 @@ async def erase(log: Log, *, yes: bool, as_json: bool, **which: Any) -> None:
         thoughtline erase --tenant alice --yes
     """
     from thoughtline.stores.base import EntryFilter
+    from thoughtline.stores.deletions import ERASE
 
     wanted = await _unambiguous(log.store, EntryFilter(**which, endpoints=_endpoints(which)))
     question = f"Erase {_words(wanted)} from the log? This cannot be undone."
     confirm(question, yes=yes)
+    await log.deletions.note(ERASE, wanted)
     with shown_progress("Erasing") as progress:
         erased = await log.store.erase(wanted, progress=progress)
     click.echo(json.dumps({"erased": erased}) if as_json else f"{erased} thoughts erased")

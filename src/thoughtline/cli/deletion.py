@@ -31,11 +31,14 @@ async def delete(log: Log, *, sessions: tuple[str, ...], yes: bool, as_json: boo
         thoughtline delete last --yes
     """
     from thoughtline.cli.session_names import find_session
+    from thoughtline.stores.base import EntryFilter
+    from thoughtline.stores.deletions import PURGE
 
     ids = list(dict.fromkeys([await find_session(log, name) for name in sessions]))
     confirm(f"Delete {', '.join(ids)}? This cannot be undone.", yes=yes)
     deleted: list[str] = []
     for id in reversed(ids):
+        await log.deletions.note(PURGE, EntryFilter(session=id))
         with shown_progress("Deleting") as progress:
             if await log.store.purge(session=id, progress=progress):
                 deleted.append(id)
