@@ -1,9 +1,12 @@
 """What was deleted while a batch waited on some node is not written with it."""
 
+import asyncio
+
 from msgspec.structs import replace
 
 from stores.contract import sent_back
 from stores.samples import notes, turn
+from thoughtline.errors import Unavailable
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
 
 A = b"a" * 16
@@ -63,3 +66,28 @@ async def test_a_deletion_between_the_look_and_the_writing(store, other, clock):
     await store.append(batch)
     assert len(seen) == 2
     assert await sent_back(store, A) == {"t1": []}
+
+
+async def test_a_tenant_that_cannot_be_asked_about_does_not_stop_the_others(store):
+    """After a failover, what was written lately is said again, tenant by tenant."""
+    for tenant in ("T", "U"):
+        await store.append(turn(f"s{tenant}", f"t{tenant}", '"x"', keys=[A], tenant=tenant))
+    since, said = store._deletions.since, []
+
+    async def failing(tenant, began):
+        if tenant == "T":
+            raise Unavailable("the server does not answer")
+        return await since(tenant, began)
+
+    append = store._writer.append
+
+    async def noting(packed):
+        said.append(packed.batch.tenant)
+        return await append(packed)
+
+    store._deletions.since, store._writer.append = failing, noting
+    store._late._patience = 0.05
+    store._late.resend()
+    await asyncio.wait({store._late.resending})
+    assert said == ["U"]
+    store._deletions.since = since

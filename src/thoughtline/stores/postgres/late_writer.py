@@ -12,6 +12,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock
+from thoughtline.errors import StoreError
 from thoughtline.log.events import Event
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
@@ -121,8 +122,10 @@ class LateWriter:
         says: list[Awaitable[list[Event]]] = []
         for began, batch in lately:  # the oldest first
             if batch.tenant not in noted:
-                noted[batch.tenant] = await self._noted_since(batch.tenant, began)
-            since = _since(noted[batch.tenant], self._moment(began))
+                with suppress(StoreError):  # each batch of this tenant will ask by itself
+                    noted[batch.tenant] = await self._noted_since(batch.tenant, began)
+            known = noted.get(batch.tenant)
+            since = _since(known, self._moment(began)) if known is not None else None
             says.append(self._append(replace(batch, expect=None), began, since))
         await asyncio.gather(*says, return_exceptions=True)
 
