@@ -9,6 +9,7 @@ import pytest
 from thoughtline.errors import WireError
 from thoughtline.wires.base import Outbound, WireTimeouts
 from thoughtline.wires.http import HttpWire
+from thoughtline.wires.http_connection import LARGE_READ, MAX_BUFFERED, HttpConnection
 
 ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n"  # ends with its connection
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
@@ -133,3 +134,41 @@ async def test_a_status_of_an_upstreams_own_is_its_status(status):
         wire.send(Outbound(method="GET", url=url, headers=[])) as inbound,
     ):
         assert inbound.status == status
+
+
+async def test_an_upstream_that_sends_fast_does_not_have_the_loop_for_itself():
+    """uvloop reads a socket up to 32 times before anybody else has a turn."""
+    reading = []
+
+    class Transport(asyncio.Transport):
+        def pause_reading(self):
+            reading.append(False)
+
+        def resume_reading(self):
+            reading.append(True)
+
+        def is_closing(self):
+            return False
+
+        def write(self, data):
+            pass
+
+    connection = HttpConnection(asyncio.get_running_loop())
+    connection.connection_made(Transport())
+    timeouts = WireTimeouts()
+    asking = asyncio.ensure_future(connection.request(b"", b"", timeouts, head_only=False))
+    await asyncio.sleep(0)
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 10000000\r\n\r\n"
+    connection.data_received(head + b"x" * 1000)
+    assert reading == []
+    await asking
+    for _ in range(2):
+        connection.data_received(b"x" * LARGE_READ)
+    assert reading == [False]
+    await asyncio.sleep(0)
+    assert reading == [False, True]
+    for _ in range(1 + MAX_BUFFERED // LARGE_READ):
+        connection.data_received(b"x" * LARGE_READ)
+    await asyncio.sleep(0)
+    assert reading[-1] is False, "what nobody reads is not read on"
+    connection.connection_lost(None)

@@ -20,6 +20,9 @@ from thoughtline.wires.base import Headers, WireTimeouts
 MAX_BUFFERED = 256 << 10
 """Bytes that a connection buffers before it stops reading."""
 
+LARGE_READ = 64 << 10
+"""Bytes that come at once, after which others have their turn."""
+
 IDLE_BEFORE_CHECK = 1.0
 """Seconds without a request after which a connection is checked before it is used again."""
 
@@ -51,6 +54,7 @@ class HttpConnection(asyncio.Protocol):
         self._deadline = 0.0
         self._waiter: asyncio.Future[None] | None = None
         self._paused = False
+        self._giving_way = False  # reading goes on when the loop has come round
         self.busy = False  # a request is under way
         self.error: Exception | None = None  # why there is no connection any more
         self.idle_since = 0.0  # by the loop's clock
@@ -179,6 +183,8 @@ class HttpConnection(asyncio.Protocol):
             self.close()
             return
         self.answered = True
+        if len(data) >= LARGE_READ and not self._giving_way:
+            self._give_way()
         if self.status:
             self._deadline = self._loop.time() + self._idle_timeout
         buffered = self._buffered
@@ -190,12 +196,8 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._fail(f"the upstream's answer is not HTTP: {error}")
             return
-        if self._buffered == buffered:  # no byte of a body: head or trailers
-            self._head_size += len(data)
-            if self._head_size > MAX_HEAD:
-                part = "trailers" if self.status else "head"
-                self._fail(f"the {part} of the upstream's answer: longer than {MAX_HEAD} bytes")
-                return
+        if self._buffered == buffered and not self._head_fits(len(data)):
+            return
         if not self.status:
             return
         if self._sink is not None and self._buffer:
@@ -210,6 +212,25 @@ class HttpConnection(asyncio.Protocol):
             self._paused = True
             self._transport.pause_reading()
         self._wake()
+
+    def _head_fits(self, size: int) -> bool:
+        """Count bytes that have no part of a body: they are of the head, or trailers."""
+        self._head_size += size
+        if self._head_size > MAX_HEAD:
+            part = "trailers" if self.status else "head"
+            self._fail(f"the {part} of the upstream's answer: longer than {MAX_HEAD} bytes")
+        return self._head_size <= MAX_HEAD
+
+    def _give_way(self) -> None:
+        """Let others have their turn: a loop may read a fast upstream 32 times in one round."""
+        self._giving_way = True
+        self._transport.pause_reading()
+        self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._giving_way = False
+        if not self._paused and self.error is None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()

@@ -63,3 +63,14 @@ def test_an_object_that_does_not_end_is_given_up():
     one.feed(b'{"a":"' + b"a" * 900)
     with pytest.raises(TooComplex):
         one.feed(b"a" * 100)
+
+
+@given(st.lists(st.dictionaries(st.text('b}"', max_size=2), VALUES), max_size=4), st.data())
+def test_a_large_piece_is_looked_at_in_slices(values, data):
+    raws = [json.dumps(value).encode() for value in values]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(json_objects, "MAX_SLICE", data.draw(st.integers(1, 9)))
+        looked = []
+        patched.setattr(json_objects, "check_event_count", lambda _, size: looked.append(size))
+        assert JsonObjects().feed(b"[" + b",".join(raws) + b"]") == raws
+        assert max(looked) <= json_objects.MAX_SLICE

@@ -24,6 +24,9 @@ _outside = re.compile(_OUTSIDE, re.DOTALL).match
 _brace = re.compile(_OUTSIDE + rb"([{}])", re.DOTALL).match
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 
+MAX_SLICE = 4 << 20
+"""Bytes that are looked at in one go: Python's other threads wait meanwhile."""
+
 
 class JsonObjects:
     """Finds the objects of a stream.
@@ -45,6 +48,9 @@ class JsonObjects:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the objects completed by these bytes. Raises `TooComplex`."""
+        if len(data) > MAX_SLICE:
+            slices = [data[at : at + MAX_SLICE] for at in range(0, len(data), MAX_SLICE)]
+            return [one for piece in slices for one in self.feed(piece)]
         if len(data) > CHECKED_SIZE:
             check_event(data, self._max_size)
         check_event_count(data.count(b"{") // 8, len(data))
