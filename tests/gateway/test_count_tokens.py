@@ -1,7 +1,9 @@
 """Tokens of requests that would be translated: asked of the provider, else estimated."""
 
+import httpx2
 import pytest
 
+from support.gateway_server import running, upstreams
 from support.translating_gateway import TranslatingGateway
 
 QUESTIONS = {
@@ -51,3 +53,36 @@ async def test_counting_writes_nothing():
     gateway = TranslatingGateway("deepseek")
     await asked(gateway, "messages")
     assert await gateway.events("turn_started") == []
+
+
+def test_thoughts_go_back_for_counting_too(sims):
+    """Anthropic refuses to count a running tool loop whose thinking is missing, too."""
+    tools = [{"name": "run", "input_schema": {"type": "object"}}]
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    asked = {"model": "claude-opus-4-5", "max_tokens": 2048, "tools": tools, "thinking": thinking}
+    headers = {"x-api-key": "a-key", "anthropic-version": "2023-06-01"}
+    question = {"role": "user", "content": "Please mend a.txt"}
+    with running(upstreams(sims, "claude")) as gateway:
+        first = httpx2.post(
+            f"{gateway.url}/v1/messages", json={**asked, "messages": [question]}, headers=headers
+        )
+        assert first.status_code == 200, first.text
+        said = [block for block in first.json()["content"] if block["type"] != "thinking"]
+        assert len(said) < len(first.json()["content"])
+        results = [
+            {"type": "tool_result", "tool_use_id": block["id"], "content": "ok"}
+            for block in said
+            if block["type"] == "tool_use"
+        ]
+        history = [
+            question,
+            {"role": "assistant", "content": said},
+            {"role": "user", "content": results},
+        ]
+        del asked["max_tokens"]
+        counting = {"json": {**asked, "messages": history}, "headers": headers}
+        directly = httpx2.post(f"{sims.root('claude')}/v1/messages/count_tokens", **counting)
+        through = httpx2.post(f"{gateway.url}/v1/messages/count_tokens", **counting)
+    assert results
+    assert directly.status_code == 400, directly.text
+    assert through.status_code == 200, through.text
