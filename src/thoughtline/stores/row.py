@@ -17,10 +17,13 @@ models, sizes, and which turn a quarantine or which session a fork refers to.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from thoughtline.errors import SealError
 from thoughtline.log.events import Draft, Event
@@ -154,6 +157,10 @@ KINDS = {type: 1 << number for number, type in enumerate(_KINDS)}
 OTHER, STARTED, ENDED, THOUGHT = (KINDS[t] for t in ("", "turn_started", "turn_ended", "reasoning"))
 
 
+_NOTED = frozenset({"turn_started", "turn_ended", "reasoning", *rules.REFERRING_TYPES})
+"""Types of which a row says something beside its content."""
+
+
 def kinds_of(types: Iterable[str]) -> int:
     """Return the bits of rows that may have events of these types.
 
@@ -231,21 +238,23 @@ _entry = msgspec.msgpack.Decoder(IndexEntry)
 
 def pack(batch: Batch) -> list[Row]:
     """Return the rows of a batch, not sealed yet."""
-    rows: list[Row] = []
-    by_turn: dict[str, Row] = {}  # of several the last
     drafts = batch.drafts
     turns = [draft.id if draft.type == "turn_started" else draft.parent for draft in drafts]
-    start = 0
-    for end in range(1, len(turns) + 1):
-        if end == len(turns) or turns[end] != turns[start]:
-            row = by_turn[turns[start]] = _pack_events(turns[start], drafts[start:end])
-            rows.append(row)
-            start = end
+    if turns and turns.count(turns[0]) == len(turns):  # the usual case
+        filed = turns[0] in [entry.turn for entry in batch.index]
+        rows = [_pack_events(turns[0], drafts, filed=filed)]
+    else:
+        rows = [
+            _pack_events(turn, [draft for draft, _ in some])
+            for turn, some in groupby(zip(drafts, turns, strict=True), itemgetter(1))
+        ]
+    by_turn = {row.turn: row for row in rows}  # of several the last
     for entry in batch.index:
-        if entry.turn not in by_turn:
-            by_turn[entry.turn] = Row(entry.turn)
-            rows.append(by_turn[entry.turn])
-        _file(by_turn[entry.turn], entry)
+        row = by_turn.get(entry.turn)
+        if row is None:
+            row = by_turn[entry.turn] = Row(entry.turn)
+            rows.append(row)
+        _file(row, entry)
     if rows:
         rows[0].id = batch.id
     return rows
@@ -269,25 +278,30 @@ def _sealed(row: Row, batch: Batch, cipher: Cipher) -> Row:
     )
 
 
-def _pack_events(turn: str, drafts: Sequence[Draft]) -> Row:
+def _pack_events(turn: str, drafts: Sequence[Draft], *, filed: bool = False) -> Row:
+    """Pack the events of a turn; `filed`: its entry will say where it was sent."""
     row = Row(turn, count=len(drafts), began=drafts[0].at)
-    said: list[Said] = []
+    said: list[Said] = list(map(astuple, drafts))
     thoughts: list[tuple[int, str]] = []
     references: list[Reference] = []
-    for one in drafts:
-        type, version, data = one.type, one.version, one.data
-        row.kinds |= KINDS.get(type, OTHER)
+    kinds = 0
+    for place, one in enumerate(drafts):
+        type = one.type
+        kinds |= KINDS.get(type, OTHER)
+        if type not in _NOTED:
+            continue
         if type == "reasoning":
-            thoughts.append((version, data))
-            version, data = 0, ""
+            thoughts.append((one.version, one.data))
+            said[place] = (one.id, one.parent, one.at, type, 0, "")
         elif type == "turn_started":
             row.parent = one.parent
-            _note_start(row, data)
+            if not filed:
+                _note_start(row, one.data)
         elif type == "turn_ended":
-            _note_end(row, data)
-        elif type in rules.REFERRING_TYPES and (reference := _reference(type, data)):
+            _note_end(row, one.data)
+        elif reference := _reference(type, one.data):
             references.append(reference)
-        said.append((one.id, one.parent, one.at, type, version, data))
+    row.kinds = kinds
     row.said = _encode(said)
     row.thoughts = _encode(thoughts) if thoughts else b""
     row.references = references

@@ -6,9 +6,11 @@ thought entries it makes, and what remains of a thought that is to be forgotten.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import count, repeat
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from thoughtline.errors import Conflict, StoreError, Unreadable
 from thoughtline.log.events import VERSIONS, Draft, Event, Outcome, Reasoning, decode
@@ -38,6 +40,8 @@ class _Fork(Struct, frozen=True):
 _quarantines = msgspec.json.Decoder(QuarantineRecord)
 _forks = msgspec.json.Decoder(_Fork)
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+_DRAFT_TYPES = frozenset({(str, str, time, str, int, str) for time in (float, int)})
+"""Types that the fields of a draft may have."""
 
 
 def check_batch(batch: Batch) -> None:
@@ -48,13 +52,8 @@ def check_batch(batch: Batch) -> None:
                 f"an index entry of session {entry.session!r} cannot be filed "
                 f"with session {batch.session!r}"
             )
-    for one in batch.drafts:
-        if not (
-            type(one.id) is type(one.parent) is type(one.type) is type(one.data) is str
-            and type(one.version) is int
-            and type(one.at) in (float, int)
-        ):
-            raise StoreError("an event has a value of another type than its field")
+    if not {tuple(map(type, astuple(one))) for one in batch.drafts} <= _DRAFT_TYPES:
+        raise StoreError("an event has a value of another type than its field")
 
 
 def find_conflict(batch: Batch, tenant: str | None, last: int) -> Conflict | None:
@@ -71,11 +70,10 @@ def find_conflict(batch: Batch, tenant: str | None, last: int) -> Conflict | Non
 
 def number_events(batch: Batch, last: int) -> list[Event]:
     """Return the events of the batch, numbered on from `last`."""
-    session = batch.session
-    return [
-        Event(session, seq, one.id, one.parent, one.at, one.type, one.version, one.data)
-        for seq, one in enumerate(batch.drafts, last + 1)
-    ]
+    if not batch.drafts:
+        return []
+    fields = zip(*map(astuple, batch.drafts), strict=True)
+    return list(map(Event, repeat(batch.session), count(last + 1), *fields))
 
 
 REFERRING_TYPES = frozenset({"quarantined", "session_forked"})

@@ -1,5 +1,7 @@
 """What was just written is found without the file, and never when something may have changed."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -114,3 +116,27 @@ async def test_it_is_bounded(store, asked, monkeypatch):
     assert asked == []
     assert set(await turns(store, bytes([0]) * 16)) == {bytes([0]) * 16}
     assert asked == [[bytes([0]) * 16]]
+
+
+async def test_of_two_in_one_transaction_the_first_is_not_overlooked(store, tmp_path):
+    """The start of the first turn is in an earlier batch: only the file puts it together."""
+    whole = turn("s", "t1", '"one"', keys=[A])
+    await store.append(replace(whole, drafts=whole.drafts[:1], index=()))
+    rest = replace(whole, drafts=whole.drafts[1:])
+    await asyncio.gather(store.append(rest), store.append(turn("z", "t2", '"two"', keys=[A])))
+    fresh = SqliteStore(tmp_path / "store.db")
+    assert await turns(store, A) == await turns(fresh, A) == {A: ["t2", "t1"]}
+    await fresh.close()
+
+
+async def test_what_nobody_looks_for_does_not_pile_up(store, monkeypatch, asked):
+    monkeypatch.setattr(just_written, "MAX_BYTES", 20_000)
+    await store.append(turn("s", "t0", '"one"', keys=[A]))
+    assert await turns(store, A) == {A: ["t0"]}
+    for n in range(1, 40):
+        await store.append(turn("s", f"t{n}", '"one"', keys=[A]))
+    assert store._writer.just_written._added_size <= 20_000
+    assert asked == []
+    newest = [f"t{n}" for n in range(39, 39 - just_written.MAX_CANDIDATES, -1)]
+    assert await turns(store, A) == {A: newest}  # from the file
+    assert asked == [[A]]

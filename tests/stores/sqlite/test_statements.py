@@ -18,7 +18,8 @@ from thoughtline.stores.sqlite.statements import (
 @pytest.mark.parametrize(("count", "wide"), [(0, 1), (1, 1), (2, 2), (3, 4), (5, 8), (8, 8)])
 def test_a_width_is_the_next_power_of_two(count, wide):
     assert width(count) == wide
-    assert padded(["x"] * count, "") == ["x"] * count + [""] * (wide - count)
+    assert padded(["x"] * count) == ["x"] * count + [None] * (wide - count)
+    assert padded(["x"] * count * 3, 3) == ["x"] * count * 3 + [None] * 3 * (wide - count)
 
 
 def test_rows_are_put_into_the_first_slot_only():

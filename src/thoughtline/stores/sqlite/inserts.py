@@ -7,6 +7,8 @@ All values are of types that Python's sqlite3 binds directly. For others, `bytes
 them, it first raises and catches an error of its own, which costs more than the row.
 """
 
+from collections.abc import Iterable
+from itertools import chain, repeat
 from typing import Any
 
 from msgspec import Struct
@@ -61,9 +63,6 @@ def row_values(row: Row, position: int, session: int, first: int) -> tuple[Any, 
     )
 
 
-def key_values(row: Row, position: int, tenant: int) -> list[Any]:
+def key_values(row: Row, position: int, tenant: int) -> Iterable[Any]:
     """Return tenant, key and position of each look-up key of a row."""
-    values: list[Any] = []
-    for key in row.keys:
-        values += (tenant, bytearray(key), position)
-    return values
+    return chain.from_iterable(zip(repeat(tenant), map(bytearray, row.keys), repeat(position)))

@@ -5,15 +5,18 @@ is filed under its keys is known, where the look-up before the write found nothi
 entry, or those written since. It holds until another process writes, or until this one deletes,
 erases, quarantines or files again; then the file is asked. A sealed file is always asked.
 
-The writer's thread adds, event loops look.
+The writer's thread adds, event loops look: what was added is filed by the first that does.
 """
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+
+from msgspec import Struct
 
 from thoughtline.log.index import IndexEntry
-from thoughtline.stores.answer_cache import entry_size
+from thoughtline.stores.answer_cache import ENTRY_SIZE, entry_size
 from thoughtline.stores.base import MAX_CANDIDATES, Batch
 from thoughtline.stores.row import STARTED, Row
 from thoughtline.stores.sqlite.inserts import InsertBatch
@@ -26,32 +29,57 @@ Key = tuple[str, bytes]
 """Tenant and look-up key."""
 
 
+class _Group(Struct):
+    """What a transaction has written, and what was in the file before it."""
+
+    inserts: Sequence[InsertBatch]
+    names: set[Key]  # keys that had entries
+    quarantined: set[str]  # turns that were refused
+    size: int  # bytes of memory, about
+
+
 class JustWritten:
     """Complete answers to look-ups, by tenant and key."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._added: deque[_Group] = deque()  # not filed yet
+        self._added_size = 0
         self._answers: dict[Key, Sequence[IndexEntry]] = {}
         self._turns: OrderedDict[tuple[str, str], tuple[Sequence[Key], int]] = OrderedDict()
         self._size = 0
         self._changes = 0  # of other processes, when these were written
 
     def add(
-        self, inserts: Iterable[InsertBatch], changes: int, names: set[Key], quarantined: set[str]
+        self, inserts: Sequence[InsertBatch], changes: int, names: set[Key], quarantined: set[str]
     ) -> None:
         """Add what a transaction has written.
 
         `names` are the keys that had entries before, `quarantined` the turns that were
         refused before.
         """
+        size = 0
+        for insert in inserts:
+            for row in insert.rows:
+                size += ENTRY_SIZE + 2 * (len(row.said) + len(row.thoughts))
         with self._lock:
             if changes != self._changes:
                 self._clear()
                 self._changes = changes
-            for insert in inserts:
-                self._add(insert, names, quarantined)
-            while self._turns and (len(self._turns) > MAX_TURNS or self._size > MAX_BYTES):
-                self._drop(next(iter(self._turns)))
+            self._added.append(_Group(inserts, names, quarantined, size))
+            self._added_size += size
+            while len(self._added) > MAX_TURNS or self._added_size > MAX_BYTES:
+                self._added_size -= self._added.popleft().size
+                self._clear_answers()  # they lack what was dropped
+
+    def _file_added(self) -> None:
+        for group in self._added:
+            for insert in group.inserts:
+                self._add(insert, group.names, group.quarantined)
+        self._added.clear()
+        self._added_size = 0
+        while self._turns and (len(self._turns) > MAX_TURNS or self._size > MAX_BYTES):
+            self._drop(next(iter(self._turns)))
 
     def _add(self, insert: InsertBatch, names: set[Key], quarantined: set[str]) -> None:
         batch = insert.batch
@@ -59,16 +87,19 @@ class JustWritten:
         for row in insert.rows:
             turn, entry = (batch.session, row.turn), entries.get(row.turn)
             if any(reference.type == "quarantined" for reference in row.references):
-                self._clear()
+                self._clear_answers()
             elif turn in self._turns:
-                self._drop(turn)  # more of the turn: the file puts it together
+                names.update(self._drop(turn))  # more of the turn: the file puts it together
             elif entry is not None and row.memo:
                 whole = _is_whole(row, entry, batch) and row.turn not in quarantined
-                self._file(row, entry, batch, names if whole else None)
+                self._file(row, entry, batch, names, whole=whole)
 
-    def _file(self, row: Row, entry: IndexEntry, batch: Batch, names: set[Key] | None) -> None:
+    def _file(
+        self, row: Row, entry: IndexEntry, batch: Batch, names: set[Key], *, whole: bool
+    ) -> None:
         keys = [(batch.tenant, key) for key in entry.keys]
-        if names is None:  # the file puts it together
+        if not whole:  # the file puts it together, also for what is filed under its keys after it
+            names.update(zip(repeat(batch.tenant), row.keys))
             for key in keys:
                 self._answers.pop(key, None)
             return
@@ -81,11 +112,13 @@ class JustWritten:
         self._turns[batch.session, row.turn] = (keys, size)
         self._size += size
 
-    def _drop(self, turn: tuple[str, str]) -> None:
+    def _drop(self, turn: tuple[str, str]) -> Sequence[Key]:
+        """Drop what is filed under the keys of a turn; returns the keys."""
         keys, size = self._turns.pop(turn)
         self._size -= size
         for key in keys:
             self._answers.pop(key, None)
+        return keys
 
     def find(
         self, tenant: str, keys: Iterable[bytes], changes: int
@@ -94,6 +127,8 @@ class JustWritten:
         found: dict[bytes, Sequence[IndexEntry]] = {}
         missing: list[bytes] = []
         with self._lock:
+            if self._added:
+                self._file_added()
             answers: Mapping[Key, Sequence[IndexEntry]] = (
                 self._answers if changes == self._changes else {}
             )
@@ -111,6 +146,11 @@ class JustWritten:
             self._clear()
 
     def _clear(self) -> None:
+        self._added.clear()
+        self._added_size = 0
+        self._clear_answers()
+
+    def _clear_answers(self) -> None:
         self._answers.clear()
         self._turns.clear()
         self._size = 0

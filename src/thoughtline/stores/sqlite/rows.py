@@ -5,7 +5,8 @@ inserted with one statement for the whole group.
 """
 
 from collections.abc import Sequence
-from itertools import chain
+from functools import cache
+from itertools import chain, repeat
 from math import inf
 from typing import Any
 
@@ -28,11 +29,13 @@ _ROWS = "INSERT INTO batches VALUES {slots}"
 _POINTERS = "INSERT INTO pointers (session, type, about, thoughts) VALUES {slots}"
 
 _look_up_batch = load("look_up_batch.sql")
-_NOTHING = (None, None, None)
+_ASKED = ("?", "?", "(?, ?, ?)", "(?, ?)", "?")
+"""Slots for one of each kind that is looked up: sessions, tenants, turns, keys, turns again."""
+_COLUMNS = tuple(slots.count("?") for slots in _ASKED)
 _known = msgspec.json.Decoder(dict[str, tuple[int, str, int, int, float]])
 _found = msgspec.json.Decoder(list[tuple[str, str, str, int, int, int]])
 _turns = msgspec.json.Decoder(set[str])
-_places = msgspec.json.Decoder(list[int])
+_taken = msgspec.json.Decoder(list[tuple[str, str]])
 _numbers = msgspec.json.Decoder(dict[str, int])
 
 
@@ -181,33 +184,36 @@ def _add(new: _NewRows, existing: ExistingRows, name: str, row: Row) -> None:
         new.pointers += (session.number, *reference)
 
 
+@cache
+def _statement(*widths: int) -> str:
+    """Return the statement that looks so many of each kind up."""
+    statement = _look_up_batch
+    for row, width in zip(_ASKED, widths, strict=True):
+        statement = statements.widened(statement, row, width)
+    return statement
+
+
 def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
-    sessions = list({insert.batch.session: None for insert in batches})
-    tenants = list({insert.batch.tenant: None for insert in batches})
-    turns = [
-        (insert.batch.session, row.turn, row.id)
-        for insert in batches
-        for row in insert.rows
-        if row.id or row.memo
-    ]
-    statement = statements.widened(_look_up_batch, "?", statements.width(len(sessions)))
-    statement = statements.widened(statement, "?", statements.width(len(tenants)))
-    statement = statements.widened(statement, "(?, ?, ?)", statements.width(len(turns)))
+    sessions: list[Any] = list({insert.batch.session: None for insert in batches})
+    tenants: list[Any] = list({insert.batch.tenant: None for insert in batches})
+    turns: list[Any] = []
+    keys: list[Any] = []
     plain = isinstance(db.cipher, PlainCipher)  # else a key may be filed under other names
-    names = [
-        (insert.batch.tenant, key)
-        for insert in batches
-        for row in insert.rows
-        for key in (row.keys if plain else ())
+    for insert in batches:
+        session, tenant = insert.batch.session, insert.batch.tenant
+        for row in insert.rows:
+            if row.id or row.memo:
+                turns += (session, row.turn, row.id)
+            if plain and row.keys:
+                keys += chain.from_iterable(zip(repeat(tenant), map(bytearray, row.keys)))
+    asked = (sessions, tenants, turns, keys, turns[1::3])
+    padded = [
+        statements.padded(values, columns) for values, columns in zip(asked, _COLUMNS, strict=True)
     ]
-    statement = statements.widened(statement, "(?, ?, ?)", statements.width(len(names)))
-    statement = statements.widened(statement, "?", statements.width(len(turns)))
-    values = [*statements.padded(sessions), *statements.padded(tenants)]
-    values += chain.from_iterable(statements.padded(turns, _NOTHING))
-    asked = [(nth, tenant, bytearray(key)) for nth, (tenant, key) in enumerate(names)]
-    values += chain.from_iterable(statements.padded(asked, _NOTHING))
-    values += statements.padded([turn for _, turn, _ in turns])
-    known, numbers, found, taken, refused, *last = db.execute(statement, values).fetchone()
+    widths = [len(values) // columns for values, columns in zip(padded, _COLUMNS, strict=True)]
+    values = list(chain.from_iterable(padded))
+    result = db.execute(_statement(*widths), values).fetchone()
+    known, numbers, found, taken, refused, *last = result
     stored = _known.decode(known)
     rows = {id: SessionRow(*stored[id]) if id in stored else SessionRow() for id in sessions}
     before, filed = {}, {}
@@ -215,7 +221,7 @@ def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
         before[session, id] = first
         if has_entry:
             filed[session, turn] = position
-    had = {names[nth] for nth in _places.decode(taken)} if plain else None
+    had = {(tenant, bytes.fromhex(key)) for tenant, key in _taken.decode(taken)} if plain else None
     return ExistingRows(
         rows, _numbers.decode(numbers), before, filed, had, _turns.decode(refused), *last
     )

@@ -33,12 +33,13 @@ def widened(statement: str, row: str, width: int, glue: str = ", ") -> str:
 
 def width(count: int) -> int:
     """Return the next power of two: few widths, so that every statement is prepared only once."""
-    return 1 << max(count - 1, 0).bit_length()
+    return 1 << (count - 1).bit_length() if count else 1
 
 
-def padded(values: Sequence[Any], nothing: Any = None) -> list[Any]:
-    """Return the values, padded to the width."""
-    return [*values, *[nothing] * (width(len(values)) - len(values))]
+def padded(values: list[Any], columns: int = 1) -> list[Any]:
+    """Return the values of rows with so many columns, with rows of NULL up to the width."""
+    missing = width(len(values) // columns) * columns - len(values)
+    return values + [None] * missing if missing else values
 
 
 def _next_width(remaining: int, widest: int) -> int:
@@ -56,8 +57,12 @@ def execute(
     widest: int = WIDEST,
 ) -> list[sqlite3.Cursor]:
     """Run the statement over the values of all rows; usually that is one cursor."""
-    cursors: list[sqlite3.Cursor] = []
+    if not values:
+        return []
     columns = row.count("?")
+    if len(values) <= EXACT * columns:  # the usual case
+        return [db.execute(widened(statement, row, len(values) // columns, glue), values)]
+    cursors: list[sqlite3.Cursor] = []
     start = 0
     while count := _next_width((len(values) - start) // columns, widest):
         end = start + count * columns

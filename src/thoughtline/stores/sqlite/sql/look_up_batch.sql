@@ -20,10 +20,10 @@ SELECT
         WHERE b.memo <> x'' OR (b.id = asked.column3 AND b.id <> '')
     ),
     (
-        SELECT json_group_array(asked.column1)
-        FROM (VALUES {slots}) AS asked CROSS JOIN tenants AS t ON t.tenant = asked.column2
+        SELECT json_group_array(json_array(asked.column1, hex(asked.column2)))
+        FROM (VALUES {slots}) AS asked CROSS JOIN tenants AS t ON t.tenant = asked.column1
         WHERE EXISTS (
-            SELECT 1 FROM lookup_keys AS k WHERE k.tenant = t.number AND k.name = asked.column3
+            SELECT 1 FROM lookup_keys AS k WHERE k.tenant = t.number AND k.name = asked.column2
         )
     ),
     (
