@@ -1,15 +1,22 @@
 """What is counted of a turn, and where."""
 
-from thoughtline.log.decisions import Action, ReplayDecision
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from support.plain_turn_counter import plain_counts
+from thoughtline.log.decisions import TIED, Action, MatchLevel, ReplayDecision, tally
 from thoughtline.log.events import Event, Outcome, TurnEnded, TurnStarted, Usage, draft
 from thoughtline.log.parts import Origin
 from thoughtline.log.turn_counts import (
     COARSE,
     FINE,
     KEPT,
+    LONG_PROMPT,
     TurnCounter,
     ended_counts,
     started_counts,
+    token_counts,
 )
 
 ORIGIN = Origin(provider="deepseek", model="v4")
@@ -41,7 +48,7 @@ def test_an_end_counts_its_tokens_and_that_it_failed():
 
 
 def test_a_turn_counts_in_both_lengths():
-    counter = TurnCounter(lambda _: None)
+    counter = TurnCounter(lambda *_: None)
     counter.add(event(STARTED))
     ended = TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=7))
     counter.add(event(ended, 1, id="e", parent="t1"))
@@ -52,13 +59,95 @@ def test_a_turn_counts_in_both_lengths():
 
 
 def test_the_start_is_looked_up_when_it_is_not_among_the_events():
-    counter = TurnCounter(lambda _: STARTED)
+    counter = TurnCounter(lambda *_: STARTED)
     counter.add(event(TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=7)), parent="t0"))
     assert {key[2:] for key in counter.counts} == {("deepseek", "v4")}
 
 
 def test_what_is_not_kept_any_longer_is_dropped():
-    counter = TurnCounter(lambda _: None)
+    counter = TurnCounter(lambda *_: None)
     counter.add(event(STARTED))
     counter.drop_expired(COARSE * 9.0 + KEPT[FINE] + COARSE)
     assert {key[0] for key in counter.counts} == {COARSE}
+
+
+def test_zeros_and_long_prompts():
+    assert token_counts(Usage(input=0, output=None)) == {}
+    assert token_counts(Usage(input=LONG_PROMPT)) == {"input_tokens": LONG_PROMPT}
+    assert token_counts(Usage(input=LONG_PROMPT + 1, cache_write=2)) == {
+        "input_tokens": LONG_PROMPT + 1,
+        "long_turns": 1,
+        "cache_write_tokens": 2,
+    }
+
+
+names = st.sampled_from(["", "a", "deepseek"])
+origins = st.builds(
+    Origin,
+    dialect=st.sampled_from(["", "chat", "messages", "gemini"]),
+    provider=names,
+    endpoint=st.sampled_from(["", "sim:x", "https://a.test"]),
+    model=names,
+)
+decisions = st.builds(
+    ReplayDecision,
+    turn=st.integers(0, 3),
+    action=st.sampled_from(list(Action)),
+    reason=st.sampled_from(["", "unknown", TIED, "uncorroborated"]),
+    level=st.sampled_from(list(MatchLevel)),
+)
+tallies = st.dictionaries(
+    st.sampled_from(["restored", "turns", "new_restored", "missed"]), st.integers(0, 9)
+)
+starts = st.builds(
+    TurnStarted,
+    target=st.none() | origins,
+    replay=st.lists(decisions, max_size=4).map(tuple),
+    repeated=st.integers(0, 2),
+    tally=tallies,
+)
+tokens = st.none() | st.integers(0, 3) | st.just(LONG_PROMPT + 1)
+usages = st.builds(
+    Usage, input=tokens, output=tokens, reasoning=tokens, cached=tokens, cache_write=tokens
+)
+ends = st.builds(
+    TurnEnded, outcome=st.sampled_from(list(Outcome)), usage=st.none() | usages, model=names
+)
+damaged = st.sampled_from(["", "[]", "{", '{"target": 5}', '{"outcome": "lost"}', '{"usage": []}'])
+times = st.floats(0, 3e9, allow_nan=False) | st.integers(0, 100).map(lambda n: n * 300.0)
+
+
+@st.composite
+def logged(draw):
+    is_start = draw(st.booleans())
+    turn = draw(st.sampled_from(["t1", "t2", "t3"]))
+    made = event(
+        draw(starts if is_start else ends),
+        at=draw(times),
+        id=turn if is_start else "e",
+        parent="" if is_start else turn,
+    )
+    version = draw(st.sampled_from([made.version] * 3 + [0, 1, 9]))
+    data = draw(st.just(made.data) | st.just(made.data) | damaged)
+    session = draw(st.sampled_from(["s", "r"]))
+    return replace(made, version=version, data=data, session=session)
+
+
+@given(st.lists(logged(), max_size=12), st.integers(0, 12))
+def test_fast_counting_says_what_plain_counting_says(events, middle):
+    counter = TurnCounter(lambda *_: None)
+    for one in events[:middle]:
+        counter.add(one)
+    _ = counter.counts  # asking in between changes nothing
+    for one in events[middle:]:
+        counter.add(one)
+    assert counter.counts == plain_counts(events)
+
+
+@given(st.lists(decisions, max_size=6))
+def test_a_tally_counts_each_decision_by_its_action(made):
+    counted = tally(made)
+    assert sum(counted.get(action.value, 0) for action in Action) == len(made)
+    assert counted.get("missed", 0) == sum(one.missed for one in made)
+    assert counted.get("tied", 0) == sum(one.tied for one in made)
+    assert 0 not in counted.values()

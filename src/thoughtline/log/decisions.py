@@ -7,7 +7,6 @@ is new: `TurnStarted.repeated` says how many of the first decisions are those of
 A mark in the index entry of the turn before proves that they are the same.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import blake2b
@@ -142,12 +141,21 @@ _encode = msgspec.json.Encoder().encode
 
 def tally(decisions: Sequence[ReplayDecision]) -> dict[str, int]:
     """Count the outputs by action, those missed and those tied, as the log keeps it; no zeros."""
-    counted = Counter([decision.action for decision in decisions])
-    counts = {action.value: counted[action] for action in _ACTIONS if action in counted}
-    if unmatched := _unmatched(decisions):
-        tied = len([made for made in unmatched if made.tied])
-        counts |= {"missed": len(unmatched) - tied, "tied": tied}
-    return {name: count for name, count in counts.items() if count}
+    counted: dict[str, int] = {}
+    missed = tied = 0
+    for made in decisions:
+        name = made.action._value_  # a member's hash is slow
+        counted[name] = counted.get(name, 0) + 1
+        if made.level is _NO_MATCH and made.unmatched:
+            tied += made.reason == TIED
+            missed += made.reason != TIED
+    if len(counted) > 1:
+        counted = {name: counted[name] for name in _ACTIONS if name in counted}
+    if missed:
+        counted["missed"] = missed
+    if tied:
+        counted["tied"] = tied
+    return counted
 
 
 HEADER_ORDER = (
@@ -161,7 +169,7 @@ HEADER_ORDER = (
     ReplayWord.ABSENT,
 )
 """The words in the order of the replay header, which does not say the last one."""
-_ACTIONS = tuple(Action)
+_ACTIONS = tuple(action.value for action in Action)
 _RESTORED, _REPLACED, _EXACT = Action.RESTORED, Action.REPLACED, Action.EXACT
 _PLACEHOLDER, _DROPPED, _ABSENT = Action.PLACEHOLDER, Action.DROPPED, Action.ABSENT
 
@@ -196,10 +204,6 @@ def word_counts(decisions: Sequence[ReplayDecision]) -> tuple[int, ...]:
 def count_words(decisions: Sequence[ReplayDecision]) -> dict[ReplayWord, int]:
     """Count the outputs by word, zeros included: see `word_counts`."""
     return dict(zip(HEADER_ORDER, word_counts(decisions), strict=True))
-
-
-def _unmatched(decisions: Sequence[ReplayDecision]) -> list[ReplayDecision]:
-    return [made for made in decisions if made.level is _NO_MATCH and made.unmatched]
 
 
 class RollingMark:

@@ -128,9 +128,9 @@ class MemoryStore:
                     subscriber.queue.put_nowait(event)
         return events
 
-    def _find_start(self, ended: Event) -> TurnStarted | None:
-        for event in reversed(self._sessions[ended.session].events):
-            if event.type == "turn_started" and event.id == ended.parent:
+    def _find_start(self, session: str, turn: str, _seq: int) -> TurnStarted | None:
+        for event in reversed(self._sessions[session].events):
+            if event.type == "turn_started" and event.id == turn:
                 body = body_of(event)
                 return body if isinstance(body, TurnStarted) else None
         return None

@@ -373,6 +373,11 @@ def open_said(said: bytes, place: RowPlace, cipher: Cipher) -> bytes:
     return cipher.open(said, place, "said")
 
 
+def unpack_said(said: bytes) -> list[Said]:
+    """Return the events of an opened row, in which the data of thoughts is empty."""
+    return _said.decode(said)
+
+
 def open_events(
     first: int, thoughts: bytes | None, said: bytes, place: RowPlace, cipher: Cipher
 ) -> list[Event]:

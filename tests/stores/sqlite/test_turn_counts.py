@@ -1,9 +1,13 @@
 """Counts of turns are written in slices, once, whoever does it."""
 
+from msgspec.structs import replace
+
 from stores.contract import decided
 from stores.samples import plain
 from thoughtline.log.turn_counts import COARSE, FINE, KEPT
 from thoughtline.stores.base import Batch
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.ring import KeyRing, new_key
 from thoughtline.stores.sqlite import SqliteStore, turn_counts
 
 NOW = 1_000_000.0
@@ -15,7 +19,7 @@ async def turns(store, seconds=FINE):
 
 
 async def test_each_event_is_counted_once(store, clock, tmp_path, monkeypatch):
-    monkeypatch.setattr(turn_counts, "EVENTS", 7)
+    monkeypatch.setattr(turn_counts, "ROWS", 7)
     clock.now = NOW
     other = SqliteStore(tmp_path / "store.db", clock=clock)
     for number in range(30):
@@ -51,7 +55,7 @@ async def test_many_events_are_counted_in_the_background(store, clock, monkeypat
     clock.now = NOW
     for number in range(10):
         await store.append(decided("s", f"t{number}", at=NOW))
-    monkeypatch.setattr(turn_counts.count_events, "__defaults__", (4,))
+    monkeypatch.setattr(turn_counts, "ROWS", 4)
     page = await store.turn_counts(seconds=FINE, since=0.0)
     assert not page.complete
     await store._upkeep._task
@@ -66,3 +70,17 @@ async def test_damaged_events_count_nothing(store, clock):
     await store.append(decided("s", "t1", at=NOW))
     await store.summarise()
     assert await turns(store) in (1, 2)  # a start without anything in it is a start
+
+
+async def test_rows_whose_key_is_lost_count_nothing(tmp_path, clock):
+    clock.now = NOW
+    chain = Keychain(KeyRing([new_key()]))
+    store = SqliteStore(tmp_path / "sealed.db", clock=clock, keychain=chain)
+    for number, tenant in enumerate(("T", "gone", "T")):
+        batch = decided(f"s{number}", f"t{number}", at=NOW)
+        await store.append(replace(batch, tenant=tenant))
+    await store._writer.run(lambda db: db.execute("DELETE FROM tenant_keys WHERE tenant = 'gone'"))
+    assert await turns(store) == 2
+    await store.summarise()
+    assert await turns(store) == 2
+    await store.close()

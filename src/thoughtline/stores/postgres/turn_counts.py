@@ -57,7 +57,7 @@ async def _count(
     page = await queries.history(connections, seals, TYPES, after=after, limit=EVENTS, own=own)
     events = [one.event for one in page.events]
     starts = await _find_starts(connections, seals, events)
-    counter = TurnCounter(lambda event: starts.get((event.session, event.parent)))
+    counter = TurnCounter(lambda session, turn, _: starts.get((session, turn)))
     for event in events:
         counter.add(event)
     counts = {key: dict(counts) for key, counts in counter.counts.items()}

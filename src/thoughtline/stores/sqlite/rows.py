@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from thoughtline.errors import Conflict
 from thoughtline.stores import rules
+from thoughtline.stores.base import Batch
 from thoughtline.stores.row import PlainCipher, Row, seal_rows
 from thoughtline.stores.sqlite import filed_entries, key_tables, statements
 from thoughtline.stores.sqlite.connection import Connection
@@ -76,6 +77,8 @@ class WriteResult(Struct, frozen=True):
 
     results: list[int | Conflict]  # per batch, the seq before its first event
     first: int | None  # position of the group's first event; None when there is none
+    last: int  # position of its last event
+    appended: list[Batch]  # without those that were there already, or may not be written
     sessions: frozenset[str]
     hits: list[str]  # sessions that were touched a moment ago, and are not touched now
     names: set[tuple[str, bytes]] | None  # tenants and keys that had entries before
@@ -117,6 +120,7 @@ def write(
     key_tables.check_writer(db, existing.sealing)
     results: list[int | Conflict] = []
     new, first = _NewRows(), existing.position + 1
+    appended: list[Batch] = []
     for insert in batches:
         batch = insert.batch
         session = existing.sessions[batch.session]
@@ -136,6 +140,7 @@ def write(
             _add(new, existing, batch.session, row)
         session.counts.join(insert.counts)
         session.written = True
+        appended.append(batch)
         if batch.kept:
             session.kept = 1
     written = {session: row for session, row in existing.sessions.items() if row.written}
@@ -145,6 +150,8 @@ def write(
     return WriteResult(
         results=results,
         first=first if anything else None,
+        last=existing.position,
+        appended=appended,
         sessions=frozenset(written),
         hits=hits,
         names=existing.names,

@@ -96,7 +96,7 @@ class SqliteStore:
         )
         self._writer = Writer(self._file, self._clock, self._subscribers, touch_every=touch_every)
         self._readers = ReaderPool(self._file, readers)
-        self._upkeep = Upkeep(self._read, self._writer.run, self._clock)
+        self._upkeep = Upkeep(self._read, self._writer.run, self._clock, self._writer.fresh_counts)
 
     async def append(self, batch: Batch) -> list[Event]:
         try:

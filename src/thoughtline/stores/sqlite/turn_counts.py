@@ -1,15 +1,19 @@
 """What became of thoughts per interval, counted from the log in slices.
 
 A slice is counted by a reader, and added by the writer together with how far it got (`summarised`):
-so appends pay nothing for it, a crash loses nothing, and several processes may do it at once.
+so a crash loses nothing, and several processes may do it at once. What this process has written
+itself is counted without reading it (`fresh_counts`).
 Readers add what is not counted yet. Deleting sessions does not change what happened.
 """
+
+from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 from msgspec import Struct
 
 from thoughtline.errors import KeyGone
-from thoughtline.log.events import Event, TurnStarted
+from thoughtline.log.events import TurnStarted
 from thoughtline.log.turn_counts import (
     KEPT,
     TYPES,
@@ -21,14 +25,28 @@ from thoughtline.log.turn_counts import (
     kept_length,
 )
 from thoughtline.stores.base import TurnCountPage
-from thoughtline.stores.row import STARTED, open_events
+from thoughtline.stores.row import PLAIN, STARTED, kinds_of, open_events, open_said, unpack_said
+from thoughtline.stores.sealing.envelope import is_sealed
 from thoughtline.stores.sqlite import queries
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import ROW_NAME, row_place
 from thoughtline.stores.sqlite.summaries import ADVANCE, position
 
-EVENTS = 1_000
-"""Starts and ends of turns in one slice."""
+ROWS, PAGE = 1_000, 100
+"""Rows in one slice, and how many of them are read at once."""
+MAX_POSITION = (1 << 63) - 1
+_KINDS = kinds_of(TYPES)
+
+_ROWS_OF_TURNS = """
+SELECT json_group_array(json_array(position, first, length(said), tenant, session, row)),
+    CAST(group_concat(said, '') AS BLOB)
+FROM (
+    SELECT b.position, b.first, t.tenant, s.session, {ROW_NAME} AS row, b.said
+    FROM batches AS b CROSS JOIN sessions AS s ON s.number = b.session
+    CROSS JOIN tenants AS t ON t.number = s.tenant
+    WHERE b.position > ? AND b.position <= ? AND b.kinds & ? ORDER BY b.position LIMIT ?
+)
+""".replace("{ROW_NAME}", ROW_NAME)
 
 _COUNTS = """
 SELECT json_group_array(json_array(at, provider, model, json(counts)))
@@ -40,12 +58,15 @@ SELECT counts FROM turn_counts WHERE seconds = ? AND at = ? AND provider = ? AND
 _COUNT = "INSERT OR REPLACE INTO turn_counts VALUES (?, ?, ?, ?, ?)"
 _EXPIRE = "DELETE FROM turn_counts WHERE seconds = ? AND at < ?"
 _STARTED = """
-SELECT b.first, t.tenant, s.session, {row}, b.thoughts, b.said
+SELECT b.first, t.tenant, s.session, {row}, b.said
 FROM sessions AS s CROSS JOIN tenants AS t ON t.number = s.tenant
 CROSS JOIN batches AS b ON b.turn = ? AND b.session = s.number
 WHERE s.session = ? AND b.first < ? AND b.kinds & ?
 ORDER BY b.first DESC LIMIT 1
 """.replace("{row}", ROW_NAME)
+_Head = tuple[int, int, int, str, str, str]
+"""Position, first event, bytes of content, tenant, session and name of a row."""
+_heads = msgspec.json.Decoder(list[_Head])
 _encode = msgspec.json.Encoder().encode
 _counts = msgspec.json.Decoder(dict[str, int])
 _rows = msgspec.json.Decoder(list[tuple[int, str, str, dict[str, int]]])
@@ -56,41 +77,70 @@ class EventCounts(Struct, frozen=True):
 
     after: int
     last: int
-    counts: dict[CountKey, dict[str, int]]
+    counts: Mapping[CountKey, dict[str, int]]
     more: bool
 
 
-def count_events(db: Connection, limit: int = EVENTS) -> EventCounts:
-    """Count the next starts and ends of turns, without writing anything."""
+def count_events(db: Connection, until: int = MAX_POSITION) -> EventCounts:
+    """Count the next starts and ends of turns, up to a position, without writing anything."""
     after = position(db, "events")
-    page = queries.history_page(db, TYPES, after, limit)
-    counter = TurnCounter(lambda event: _find_start(db, event))
-    for event in page.events:
-        counter.add(event)
-    counts = {key: dict(counts) for key, counts in counter.counts.items()}
-    return EventCounts(after, page.position, counts, page.more)
+    last, left = min(queries.position(db), until), ROWS
+    counter = TurnCounter(partial(_find_start, db))
+    row = after
+    while left > 0 and row < last:
+        size = min(PAGE, left)
+        heads, content = db.execute(_ROWS_OF_TURNS, (row, last, _KINDS, size)).fetchone()
+        found = _heads.decode(heads)
+        _count_rows(db, counter, found, content or b"", after)
+        if len(found) < size:
+            break
+        row = found[-1][0]
+        left -= size
+    else:
+        return EventCounts(after, row, counter.counts, more=row < last)
+    return EventCounts(after, last, counter.counts, more=False)
 
 
-def read_slice(db: Connection) -> EventCounts:
+def _count_rows(
+    db: Connection, counter: TurnCounter, heads: list[_Head], content: bytes, after: int
+) -> None:
+    begin, plain = 0, db.cipher is PLAIN
+    for last, first, size, tenant, session, row in heads:
+        said = content[begin : begin + size]
+        begin += size
+        if not plain or is_sealed(said):
+            try:
+                said = open_said(said, row_place(tenant, session, row), db.cipher)
+            except KeyGone:  # the tenant was deleted, or is being deleted
+                continue
+        events = unpack_said(said)
+        if last - len(events) < after:  # some of it is counted
+            skip = after - last + len(events)
+            counter.add_row(session, first + skip, events[skip:])
+        else:
+            counter.add_row(session, first, events)
+
+
+def read_slice(db: Connection, until: int = MAX_POSITION) -> EventCounts:
     """Count the next events, in a transaction of its own."""
     db.execute("BEGIN")
     try:
-        return count_events(db)
+        return count_events(db, until)
     finally:
         db.execute("ROLLBACK")
 
 
-def _find_start(db: Connection, ended: Event) -> TurnStarted | None:
-    found = db.execute(_STARTED, (ended.parent, ended.session, ended.seq, STARTED)).fetchone()
+def _find_start(db: Connection, session: str, turn: str, seq: int) -> TurnStarted | None:
+    found = db.execute(_STARTED, (turn, session, seq, STARTED)).fetchone()
     if found is None:
         return None
-    first, *place, thoughts, said = found
+    first, *place, said = found
     try:
-        events = open_events(first, thoughts, said, row_place(*place), db.cipher)
+        events = open_events(first, None, said, row_place(*place), db.cipher)
     except KeyGone:
         return None
     for event in events:
-        if event.type == "turn_started" and event.seq < ended.seq:
+        if event.type == "turn_started" and event.seq < seq:
             body = body_of(event)
             return body if isinstance(body, TurnStarted) else None
     return None

@@ -15,6 +15,7 @@ from thoughtline.errors import StoreError
 from thoughtline.stores.base import EntryFilter, Progress
 from thoughtline.stores.sqlite import entries, erasure, purge, summaries, turn_counts
 from thoughtline.stores.sqlite.connection import Connection
+from thoughtline.stores.sqlite.fresh_counts import FreshCounts
 from thoughtline.stores.sqlite.writer import Work
 
 Run = Callable[[Work[Any]], Awaitable[Any]]
@@ -30,11 +31,12 @@ MAX_BEHIND = 500
 class Upkeep:
     """Does long work with a reader and the writer of a store."""
 
-    def __init__(self, read: Run, write: Run, clock: Clock) -> None:
+    def __init__(self, read: Run, write: Run, clock: Clock, fresh: FreshCounts) -> None:
         self._read = read
         self._write_slice = write
         self._slices = 0
         self._clock = clock
+        self._fresh = fresh
         self._task: asyncio.Task[None] | None = None
 
     async def _write(self, work: Work[Any]) -> Any:
@@ -116,12 +118,26 @@ class Upkeep:
         more = True
         while more:
             more = await self._write(summaries.add_entries)
+        await self._count_turns()
+
+    async def _count_turns(self) -> None:
+        """Count the turns that are not counted yet: from the file those that are not fresh."""
         more = True
         while more:
-            counted = await self._read(turn_counts.read_slice)
-            more = counted.last > counted.after and await self._write(
-                partial(turn_counts.add_counts, counted=counted, now=self._clock.wall())
-            )
+            fresh = self._fresh.begin()
+            until = turn_counts.MAX_POSITION if fresh is None else fresh
+            counted = await self._read(partial(turn_counts.read_slice, until=until))
+            if counted.last > counted.after:
+                more = await self._add_counts(counted) or fresh is not None
+            elif counted.last == fresh:
+                more = await self._add_counts(self._fresh.take())
+            else:  # somebody has counted beyond what is fresh
+                more = fresh is not None
+                self._fresh.drop()
+
+    async def _add_counts(self, counted: turn_counts.EventCounts) -> bool:
+        now = self._clock.wall()
+        return bool(await self._write(partial(turn_counts.add_counts, counted=counted, now=now)))
 
     def summarise_soon(self) -> None:
         """Begin to summarise in the background, unless that is under way."""

@@ -31,6 +31,7 @@ from thoughtline.errors import StoreError, Unavailable
 from thoughtline.stores.sqlite import rows, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.file import DatabaseFile, code, is_file_trouble
+from thoughtline.stores.sqlite.fresh_counts import FreshCounts
 from thoughtline.stores.sqlite.inserts import InsertBatch
 from thoughtline.stores.sqlite.just_written import JustWritten
 from thoughtline.stores.sqlite.subscribers import Subscribers
@@ -98,6 +99,8 @@ class Writer:
         self._header: bytes | None = None  # of the WAL index, when that was the version
         self._changes = 0
         self.just_written = JustWritten()
+        self.fresh_counts = FreshCounts()
+        self._written: rows.WriteResult | None = None  # is to be counted
 
     # -- for event loops ---------------------------------------------------------------------
 
@@ -252,6 +255,9 @@ class Writer:
         for loop, done in waiting.items():
             with suppress(RuntimeError):  # that loop is closed: nobody waits
                 loop.call_soon_threadsafe(_set_results, done)
+        written, self._written = self._written, None
+        if written is not None and written.first is not None:
+            self.fresh_counts.add(written.appended, written.first, written.last)
 
     def _append(self, jobs: Sequence[_Job]) -> None:
         batches = [job.work for job in jobs if isinstance(job.work, InsertBatch)]
@@ -261,6 +267,7 @@ class Writer:
             written, changes = self._transact(
                 lambda db: (self._write(db, batches, now), self._changes)
             )
+            self._written = written
             results: list[object] = list(written.results)
             sessions = written.sessions
             self.touch(written.hits, now)
