@@ -399,6 +399,88 @@ def test_what_is_unread_is_bounded():
         assert one._unread_size < MAX_UNREAD
 
 
+WORDS = ["so", " on", " é", " x" * 40, ", and"]
+PLAIN_CHUNK = 'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"%s":"%s"}}]}\n\n'
+PLAIN_BLOCK = 'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"%s_delta","%s":"%s"}}\n\n'
+START = b'data: {"type":"message_start","message":{"id":"c","model":"m"}}\n\n'
+ODD = ["", "a <b", "\\n", '\\"', "id", "c", "delta", "</think>"]
+
+
+def alike(dialect, kind, words):
+    """Events that differ in a text, as their provider writes them."""
+    if dialect == "chat":
+        return [(PLAIN_CHUNK % (kind, word)).encode() for word in words]
+    return [(PLAIN_BLOCK % (kind, kind, word)).encode() for word in words]
+
+
+def recorded(dialect, pieces, *, later):
+    """What is written of an answer of which each piece comes a second after the one before."""
+    clock = FrozenClock()
+    one = recording(clock, dialect)
+    reads = []
+    feed, one._reader.feed = one._reader.feed, lambda data: reads.append(data) or feed(data)
+    for piece in pieces:
+        clock.advance(1.0)
+        one.feed_later(piece) if later else one.feed(piece)
+        assert one._unread_size < MAX_UNREAD
+    clock.advance(1.0)
+    return one.finish(), one._fed, len(reads)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kinds"),
+    [
+        ("chat", ("reasoning_content", "content")),
+        ("chat", ("reasoning", "content", "reasoning")),
+        ("messages", ("thinking",)),
+        ("messages", ("text",)),
+    ],
+)
+def test_many_pieces_that_differ_in_a_text_are_read_as_few(dialect, kinds):
+    pieces = [piece for kind in kinds for piece in alike(dialect, kind, WORDS * 40)]
+    at_once, fed, reads = recorded(dialect, pieces, later=False)
+    later, fed_later, few = recorded(dialect, pieces, later=True)
+    assert later == at_once
+    assert fed_later == fed == sum(map(len, pieces))
+    assert few < reads / 3
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+def test_pieces_in_short_say_what_they_said_at_length(dialect, seed):
+    """Odd texts, halves of letters, several events at once, events cut anywhere."""
+    random = Random(seed)
+    odd = ODD if seed % 3 else ["id", "c", "é"]
+    kinds = ("reasoning_content", "content") if dialect == "chat" else ("thinking", "partial_json")
+    pieces = [START] if dialect == "messages" else []
+    for kind in random.choices(kinds, k=4):
+        words = [random.choice(odd if random.random() < 0.1 else WORDS) for _ in range(60)]
+        pieces += alike(dialect, kind, words)
+    at = random.randrange(len(pieces) - 1)
+    if seed % 4 == 0:  # a letter that is cut in two
+        pieces[at : at + 2] = [b.replace(b"\xc3\xa9", b"\xc3") for b in pieces[at : at + 2]]
+    if seed % 4 == 1:  # events that come together, or in two pieces
+        whole = b"".join(pieces[at : at + 20])
+        cut = random.randrange(len(whole))
+        pieces[at : at + 20] = [whole[:cut], whole[cut:]]
+    assert recorded(dialect, pieces, later=True)[:2] == recorded(dialect, pieces, later=False)[:2]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"reasoning_details":[{"type":"reasoning.text","text":"same"}],',
+        '"tool_calls":[{"index":0,"function":{"arguments":"1"}}],',
+    ],
+)
+def test_what_else_is_said_with_each_text_is_not_left_out(more):
+    pieces = [
+        p.replace(b'{"content"', b'{%b"content"' % more.encode())
+        for p in alike("chat", "content", WORDS * 20)
+    ]
+    assert recorded("chat", pieces, later=True)[0] == recorded("chat", pieces, later=False)[0]
+
+
 def test_a_fault_of_the_reader_costs_the_record_and_nobody_an_answer():
     one = recording(FrozenClock())
     one._reader.feed = lambda data: 1 / 0

@@ -149,6 +149,12 @@ class Reader(Protocol):
         It raises nothing, with one exception: `limits.TooComplex`, as `close` may.
         """
 
+    def only_text(self, data: bytes) -> str | None:
+        """The text that is all that an event's data says; None where it says more, or else.
+
+        Events that say a text each are then the same as one that says all of it (`alike`).
+        """
+
     def close(self, *, reason: str = "") -> list[StreamEvent]:
         """The stream is over: what remains, last of all the turn's end. Idempotent."""
 

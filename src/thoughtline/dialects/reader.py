@@ -116,6 +116,10 @@ class BaseReader:
             self._elements += len(elements) - 1
             check_answer_parts(self._elements)
 
+    def only_text(self, data: bytes) -> str | None:
+        """Return the text that is all that an event's data says; None where it says more."""
+        return None
+
     def tick(self) -> int:
         """Note when the bytes arrived, once per feed."""
         self.now = self.arrived or self.clock.mono()

@@ -2,7 +2,8 @@
 
 A recording begins when the request leaves; a second try has a second one. The caller has its bytes
 before they are fed to it. Pieces of a stream may be read later than they come, several at once:
-each is read as of its arrival, and whoever looks sees all of them. What cannot be read, or is
+each is read as of its arrival, and whoever looks sees all of them; those that differ only in a few
+words wait in short. What cannot be read, or is
 larger than any request could take back, is not kept, and the turn says why (`capture_error`).
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock
+from thoughtline.dialects.alike import EventShape, shape_of, shortened
 from thoughtline.dialects.base import Reader
 from thoughtline.dialects.limits import (
     CHECKED_SIZE,
@@ -36,6 +38,7 @@ BROKE_OFF = "the upstream ended its answer before the end"
 """Why a turn failed whose answer just stops."""
 MAX_UNREAD = 2 << 10
 """Bytes that have come and are not read yet, at most."""
+_MAX_SHAPES = 8  # that are sought in one answer: not all have events that are alike
 _EVENT_STREAM = (b"data:", b"event:", b":")
 """How a stream of events begins."""
 
@@ -56,6 +59,8 @@ class Recording:
     _first_output = 0  # when the first token came, by the monotonic clock
     _form_known = False  # the first bytes have come, which say whether it is a stream
     _unread_size = 0
+    _shape: EventShape | None = None  # of the events that come, where they are alike
+    _shapes_sought = 0
     _arrived = 0  # when what is being read arrived, if that was earlier
 
     def __init__(
@@ -173,8 +178,26 @@ class Recording:
         """Take in a piece of the answer that has just come; it is read when somebody looks."""
         self._unread += (self._clock.mono(), data)
         self._unread_size += len(data)
-        if self._unread_size >= MAX_UNREAD:
+        if self._unread_size >= MAX_UNREAD and not self._shorten():
             self.catch_up()
+
+    def _shorten(self) -> bool:
+        """Keep in short what has come; False where that is not possible, or too long as well."""
+        unread = self._unread
+        if self._fed > LETTERS_SIZE:  # there the letters of all that came are counted
+            return False
+        short = shortened(unread, self._shape)
+        if short is None and self._shapes_sought < _MAX_SHAPES:
+            self._shapes_sought += 1
+            with suppress(Exception):  # no fault of ours may cost a client its answer
+                self._shape = shape_of(unread[-1], self._reader.only_text)
+                short = shortened(unread, self._shape)
+        if short is None:
+            return False
+        size = len(short[1]) + len(short[3])
+        self._fed += self._unread_size - size  # what is fed later is less than what came
+        self._unread, self._unread_size = short, size
+        return size <= MAX_UNREAD // 2
 
     def catch_up(self) -> None:
         """Read the pieces that have come so far, each as of its arrival."""

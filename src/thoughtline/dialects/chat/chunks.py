@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from thoughtline.dialects.reader import Stopwatch, load_leniently
 from thoughtline.log.parts import Carrier
@@ -51,6 +52,29 @@ class ChatChunk(Struct, gc=False):
 decode = msgspec.json.Decoder(ChatChunk).decode
 REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions of `decode`."""
+
+
+_TEXTS = ("content", "reasoning_content", "reasoning", "reasoning_text")
+"""Members of a delta that add up, where they are strings."""
+
+
+def only_text(data: bytes) -> str | None:
+    """Return the text that is all that a chunk says; None where it says more."""
+    try:
+        chunk = decode(data)
+    except REFUSED:
+        return None
+    choices = chunk.choices or ()
+    if len(choices) != 1 or (chunk.usage, chunk.error, chunk.base_resp) != (None, None, None):
+        return None
+    (choice,) = choices
+    if choice.index or choice.delta is None or (choice.finish_reason, choice.usage) != (None, None):
+        return None
+    said = {name: value for name, value in asdict(choice.delta).items() if value not in (None, "")}
+    if len(said) != 1:
+        return None
+    ((name, text),) = said.items()
+    return text if name in _TEXTS and type(text) is str else None
 
 
 def lenient(data: bytes) -> ChatChunk | None:

@@ -18,6 +18,7 @@ from thoughtline.dialects.chat.chunks import (
     PendingPart,
     decode,
     lenient,
+    only_text,
     readable,
 )
 from thoughtline.dialects.chat.message import element_text, is_thinking_chunk
@@ -76,6 +77,9 @@ class ChatReader(ChatBaseReader):
         self._read([event.data for event in self._sse.finish()], emitted)
         self._flush(emitted)
         return [*emitted, *self._canonical(), *self.turn_end(reason)]
+
+    def only_text(self, data: bytes) -> str | None:
+        return only_text(data)
 
     # -- one chunk -------------------------------------------------------------------------------
 

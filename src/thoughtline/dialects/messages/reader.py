@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import asdict
 
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
@@ -133,6 +134,10 @@ class _Delta(Struct, gc=False):
     stop_sequence: Any = None
 
 
+_TEXTS = ("text", "thinking", "partial_json")
+"""Members of a delta that add up."""
+
+
 class _Event(Struct, gc=False):
     type: Any = None
     index: Any = None
@@ -183,6 +188,19 @@ class MessagesReader(BaseReader):
         if self._ended:
             return [*emitted]
         return [*emitted, *self._canonical(), *self.turn_end(reason)]
+
+    def only_text(self, data: bytes) -> str | None:
+        try:
+            event = _decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        if event.type != "content_block_delta" or type(event.index) is not int or not event.delta:
+            return None
+        said = {name: value for name, value in asdict(event.delta).items() if value is not None}
+        if len(said) != 1:
+            return None
+        ((name, text),) = said.items()
+        return text if name in _TEXTS and type(text) is str else None
 
     # -- one event -------------------------------------------------------------------------------
 
