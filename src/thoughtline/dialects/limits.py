@@ -36,6 +36,12 @@ TINY_PART = 16
 """Bytes of text that there must be for each part in any case."""
 COUNTED_SIZE = 16 << 10
 """Bytes up to which the parts of a history are not counted."""
+MAX_ANSWER_SIZE = 32 << 20
+"""Bytes that an answer that is not streamed may have: more than any provider takes back of one, and
+each copy of it holds the interpreter."""
+MAX_SAID = 16 << 20
+"""Letters of thoughts, texts and calls that an answer may have: no model says so much. Pictures
+and files are no texts."""
 MAX_ANSWER_PARTS = 10_000
 """Parts that an answer may have."""
 MAX_EVENT_SIZE = 16 << 20
@@ -163,6 +169,8 @@ def check_answer(data: bytes) -> None:
     """Raise `TooComplex` for an answer that would take too much memory: some are decoded twice."""
     if len(data) <= CHECKED_SIZE:
         return
+    if len(data) > MAX_ANSWER_SIZE:
+        raise TooComplex(f"the answer is larger than {MAX_ANSWER_SIZE} bytes")
     check_text(data, FREE_ANSWER_COST, ANSWER_COST_PER_BYTE)
     check_letters(data, MAX_ANSWER_LETTERS)
 

@@ -8,6 +8,8 @@ import asyncio
 from functools import partial
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.recording import Recording
 from thoughtline.errors import StoreError, ThoughtlineError, fault
@@ -53,7 +55,11 @@ class TurnWriter:
             late = recording.has_late
             whole = partial(recording.finish, reason, stopped=stopped)
             finish = recording.finish_late if late else whole
-            batch = await run_aside(finish) if recording.heavy else finish()
+            if recording.heavy:
+                batch = await run_aside(finish)
+                batch = batch and replace(batch, heavy=True)
+            else:
+                batch = finish()
             if batch is not None:
                 await self._store.append(batch)
         except StoreError as error:

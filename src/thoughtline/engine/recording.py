@@ -9,6 +9,7 @@ larger than any request could take back, is not kept, and the turn says why (`ca
 
 import asyncio
 from codecs import BOM_UTF8
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -20,15 +21,17 @@ from thoughtline.dialects.base import Reader
 from thoughtline.dialects.limits import (
     CHECKED_SIZE,
     LETTERS_SIZE,
+    MAX_SAID,
     NO_LETTERS,
     TooComplex,
     more_letters,
 )
-from thoughtline.engine.capture import Capture
+from thoughtline.engine.capture import Capture, output_parts
 from thoughtline.engine.decision import RequestDecision
 from thoughtline.engine.translation import Translation
 from thoughtline.errors import fault
 from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
+from thoughtline.log.parts import Call, Text, Thought
 from thoughtline.log.turns import Turn
 from thoughtline.stores.base import Batch
 
@@ -301,6 +304,8 @@ class Recording:
         if not self.capture_error:
             try:
                 remains = self._reader.close(reason=reason)
+                if self._fed > MAX_SAID:
+                    _check_said(remains)
             except TooComplex as error:
                 self.give_up(str(error))
             else:
@@ -328,3 +333,17 @@ class Recording:
             waited = round(max(0, self._first_output - self.departed) / 1e9, 3)
             self.capture.ended = replace(ended, first_output=waited)
         return self.capture.finish()
+
+
+def _check_said(events: Iterable[StreamEvent]) -> None:
+    """Raise `TooComplex` for an answer that says more than any model does."""
+    said = 0
+    for part in output_parts(events):
+        if type(part) is Thought:
+            said += max(len(part.text), len(part.raw))
+        elif type(part) is Text:
+            said += len(part.text)
+        elif type(part) is Call:
+            said += len(part.arguments)
+    if said > MAX_SAID:
+        raise TooComplex(f"more than {MAX_SAID} letters are said in it")

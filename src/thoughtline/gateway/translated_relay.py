@@ -11,6 +11,7 @@ from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, BlockEvent, st
 from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.reader import NO_WORDS
 from thoughtline.dialects.upstream_errors import error_text, error_under_200
+from thoughtline.engine.offload import run_aside
 from thoughtline.engine.recording import BROKE_OFF, Recording
 from thoughtline.engine.translation import Translation
 from thoughtline.engine.turn_ids import client_call_id
@@ -60,11 +61,15 @@ class TranslatedRelay(Relay):
     async def _whole(self, chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:
             self._tell(self._read(chunk))
-        self._tell(self._close())
-        body = self._end()
+        body = await run_aside(self._rest) if self._recording.heavy else self._rest()
         await self._commit()
         await self._begin()
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    def _rest(self) -> bytes:
+        """Read a body to its end, and tell all of it."""
+        self._tell(self._close())
+        return self._end()
 
     def _read(self, chunk: bytes) -> list[StreamEvent]:
         plain = self._decompressor.feed(chunk)

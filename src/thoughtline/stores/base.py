@@ -50,6 +50,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     held: float = (
         0.0  # since when it waits for a store that was down; what was deleted since counts
     )
+    heavy: bool = False  # it may be large: the event loop does not pack it
 
 
 class EntryCount(Struct, frozen=True, kw_only=True):

@@ -62,6 +62,9 @@ SHORT_TIMEOUT = 0.05
 SAVE_AFTER = 0.5
 """Seconds after which a batch that is not committed yet is saved beside the store."""
 
+HEAVY_PATIENCE = 8
+"""How many times as long a batch may take that may be large."""
+
 SHORT_FOR = 60.0
 """Seconds for which the short timeout is used; then the store is given its time again."""
 
@@ -377,7 +380,8 @@ class CachedStore(ForwardingStore):
         def hold() -> None:
             save.append(loop.create_task(self._backlog.hold(replace(batch, held=now))))
 
-        late = loop.call_later(self._save_after, hold)
+        patience = HEAVY_PATIENCE if batch.heavy else 1
+        late = loop.call_later(self._save_after * patience, hold)
         try:
             return await self.store.append(batch)
         finally:

@@ -23,7 +23,7 @@ from thoughtline.dialects.gemini.parts import (
     signature,
     text,
 )
-from thoughtline.dialects.limits import check_answer_parts
+from thoughtline.dialects.limits import check_answer, check_answer_parts
 from thoughtline.dialects.reader import BaseReader, load_leniently, token_count
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
@@ -121,6 +121,7 @@ class GeminiReader(BaseReader):
             self._event(event.data, emitted)
         if self._body is not None:
             body, self._body = b"".join(self._body), None
+            check_answer(body)
             for document in JsonObjects(max_size=len(body)).feed(body):
                 self._event(document, [])
         if self._ended:

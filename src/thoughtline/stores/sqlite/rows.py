@@ -19,7 +19,16 @@ from thoughtline.stores.base import Batch
 from thoughtline.stores.row import PlainCipher, Row, seal_rows
 from thoughtline.stores.sqlite import filed_entries, key_tables, statements
 from thoughtline.stores.sqlite.connection import Connection
-from thoughtline.stores.sqlite.inserts import ROW_SLOTS, InsertBatch, key_values, row_values
+from thoughtline.stores.sqlite.inserts import (
+    RESERVED_SLOTS,
+    ROW_SLOTS,
+    InsertBatch,
+    is_large,
+    key_values,
+    reserved_values,
+    row_values,
+    slices,
+)
 from thoughtline.stores.sqlite.statements import load
 
 _TENANTS = "INSERT INTO tenants (number, tenant) VALUES (?, ?)"
@@ -27,6 +36,9 @@ _SESSIONS = load("upsert_sessions.sql")
 _COUNT_SESSIONS = load("count_sessions.sql")
 SESSION_SLOTS = f"({', '.join('?' * 10)})"
 _ROWS = "INSERT INTO batches VALUES {slots}"
+_CACHE = "PRAGMA cache_size"
+_SMALL_CACHE = "PRAGMA cache_size = -4000"
+"""For large rows: else the cache takes them up, and keeps them."""
 _POINTERS = "INSERT INTO pointers (session, type, about, thoughts) VALUES {slots}"
 
 _look_up_batch = load("look_up_batch.sql")
@@ -104,6 +116,7 @@ class _NewRows(Struct):
     """The values that a group adds to the tables."""
 
     rows: list[Any] = []
+    large: list[tuple[int, Row, Sequence[Any]]] = []  # position, row and values with its sizes
     keys: list[Any] = []
     pointers: list[Any] = []
     filed_again: list[int] = []  # positions of older entries of its turns
@@ -137,7 +150,7 @@ def write(
         if batch.id:
             existing.batches[batch.session, batch.id] = session.last + 1
         for row in seal_rows(insert.rows, batch, db.cipher):
-            _add(new, existing, batch.session, row)
+            _add(new, existing, batch.session, row, batch.heavy)
         session.counts.join(insert.counts)
         session.written = True
         appended.append(batch)
@@ -169,18 +182,39 @@ def file_again(db: Connection, insert: InsertBatch) -> None:
 
 def _insert(db: Connection, new: _NewRows) -> None:
     statements.execute(db, _ROWS, ROW_SLOTS, new.rows)
+    if new.large:
+        _insert_large(db, new.large)
     statements.execute(db, _POINTERS, "(?, ?, ?, ?)", new.pointers)
     filed_entries.insert_keys(db, new.keys)
     if new.filed_again:
         filed_entries.take_out(db, filed_entries.read_rows(db, new.filed_again))
 
 
-def _add(new: _NewRows, existing: ExistingRows, name: str, row: Row) -> None:
+def _insert_large(db: Connection, large: Sequence[tuple[int, Row, Sequence[Any]]]) -> None:
+    """Insert rows whose columns are written slice by slice."""
+    (usual,) = db.execute(_CACHE).fetchone()
+    db.execute(_SMALL_CACHE)
+    try:
+        for position, row, values in large:
+            statements.execute(db, _ROWS, RESERVED_SLOTS, values)
+            for column, value in (("thoughts", row.thoughts), ("said", row.said)):
+                with db.blobopen("batches", column, position) as blob:
+                    for piece in slices(value):
+                        blob.write(piece)
+    finally:
+        db.execute(f"{_CACHE} = {usual}")
+
+
+def _add(new: _NewRows, existing: ExistingRows, name: str, row: Row, heavy: bool = False) -> None:
     """Number a row and add its values."""
     session = existing.sessions[name]
     existing.position += row.count or 1
     position = existing.position
-    new.rows += row_values(row, position, session.number, session.last + 1)
+    if heavy and is_large(row):
+        values = reserved_values(row, position, session.number, session.last + 1)
+        new.large.append((position, row, values))
+    else:
+        new.rows += row_values(row, position, session.number, session.last + 1)
     session.last += row.count
     if row.memo:
         if (name, row.turn) in existing.filed:

@@ -99,6 +99,9 @@ class SqliteStore:
         self._upkeep = Upkeep(self._read, self._writer.run, self._clock, self._writer.fresh_counts)
 
     async def append(self, batch: Batch) -> list[Event]:
+        if batch.heavy:
+            rules.check_batch(batch)
+            return rules.number_events(batch, await self._writer.append(batch))
         try:
             rows = insert_batch(batch)
         except Exception as error:

@@ -28,11 +28,12 @@ from msgspec import Struct
 
 from thoughtline.clock import Clock
 from thoughtline.errors import StoreError, Unavailable
+from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import rows, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.file import DatabaseFile, code, is_file_trouble
 from thoughtline.stores.sqlite.fresh_counts import FreshCounts
-from thoughtline.stores.sqlite.inserts import InsertBatch
+from thoughtline.stores.sqlite.inserts import InsertBatch, pack_batch
 from thoughtline.stores.sqlite.just_written import JustWritten
 from thoughtline.stores.sqlite.subscribers import Subscribers
 from thoughtline.stores.sqlite.wal_index import WalIndex
@@ -53,7 +54,7 @@ FROM (VALUES {slots}) AS hits WHERE sessions.session = hits.column1
 class _Job(Struct):
     """A batch or a function, the future of the caller, and the result."""
 
-    work: InsertBatch | Work[Any]
+    work: InsertBatch | Batch | Work[Any]  # a batch that is not packed yet is heavy
     future: asyncio.Future[Any]
     result: object = None
 
@@ -104,15 +105,18 @@ class Writer:
 
     # -- for event loops ---------------------------------------------------------------------
 
-    def append(self, batch: InsertBatch) -> "asyncio.Future[int]":
-        """Write a batch, together with others; returns the seq before its first event."""
+    def append(self, batch: InsertBatch | Batch) -> "asyncio.Future[int]":
+        """Write a batch, together with others; returns the seq before its first event.
+
+        One that is heavy is packed here, where the event loop does not wait for it.
+        """
         return self._submit(batch)
 
     def run(self, work: Work[T]) -> "asyncio.Future[T]":
         """Run a function in a transaction of its own; collected hits are written before."""
         return self._submit(work)
 
-    def _submit(self, work: InsertBatch | Work[Any]) -> "asyncio.Future[Any]":
+    def _submit(self, work: InsertBatch | Batch | Work[Any]) -> "asyncio.Future[Any]":
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._lock:
@@ -209,9 +213,7 @@ class Writer:
 
     def _run(self) -> None:
         while True:
-            jobs = self._take()
-            for group in _groups(jobs):
-                self._serve(group)
+            self._serve_next()
             done = self._closing and not self._jobs
             if done or self._clock.mono() >= self._hits_due:
                 self._write_hits()
@@ -221,6 +223,11 @@ class Writer:
             self._disconnect()
             self._close_failed()
             self._wal_index = None
+
+    def _serve_next(self) -> None:
+        """Wait for jobs and do them; nothing holds them when this returns."""
+        for group in _groups(self._take()):
+            self._serve(group)
 
     def _take(self) -> list[_Job]:
         """Wait for jobs (or until hits are due), then take those that are queued."""
@@ -233,13 +240,17 @@ class Writer:
         while self._jobs and len(jobs) < MAX_BATCHES and events < MAX_EVENTS:
             job = self._jobs.popleft()
             jobs.append(job)
-            events += len(job.work.batch.drafts) if isinstance(job.work, InsertBatch) else 0
+            if isinstance(job.work, InsertBatch):
+                events += len(job.work.batch.drafts)
+            elif isinstance(job.work, Batch):
+                events += len(job.work.drafts)
+                job.work = _packed(job.work)
         return jobs
 
     def _serve(self, jobs: Sequence[_Job]) -> None:
         """Do the jobs and set their results, or the error."""
         try:
-            if len(jobs) == 1 and not isinstance(jobs[0].work, InsertBatch):
+            if len(jobs) == 1 and not isinstance(jobs[0].work, InsertBatch | Batch):
                 self._write_hits()
                 self.just_written.clear()
                 jobs[0].result = self._transact(jobs[0].work)
@@ -387,6 +398,19 @@ class Writer:
             with suppress(sqlite3.Error):
                 self._failed_db.close()
         self._failed_db = None
+
+
+def _packed(batch: Batch) -> InsertBatch | Work[Any]:
+    """Pack a heavy batch; where that fails, the error is the result of its job."""
+    try:
+        return pack_batch(batch)
+    except Exception as error:  # noqa: BLE001 — the thread must outlive every error
+        failed = error
+
+    def fail(_: Connection) -> None:
+        raise failed
+
+    return fail
 
 
 def _groups(jobs: Iterable[_Job]) -> Iterator[list[_Job]]:
