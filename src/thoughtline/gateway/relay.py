@@ -36,7 +36,7 @@ class Relay:
 
     _busy = False
     _committed = False
-    _tail = b""  # of what was forwarded: the end of a stream may be cut anywhere
+    _tail = b""  # of an event that is cut: the end of a stream may be cut anywhere
     _ending = False  # inside of an event that may be the last one: it may come in many chunks
     _between = True  # the last byte sent ended an event: a keep-alive may stand here
     _seen = b""  # the last chunk
@@ -162,8 +162,8 @@ class Relay:
 
     def _note(self, chunk: bytes, probe: bytes) -> None:
         """Keep of a chunk that was forwarded what the next one needs."""
-        self._tail = probe[-_OVERLAP:]
         self._between, self._seen = chunk.endswith(_BLANK), chunk
+        self._tail = b"" if self._between else probe[-_OVERLAP:]
         self._last = self._loop.time()
 
     async def _whole(self, chunks: AsyncIterator[bytes]) -> None:

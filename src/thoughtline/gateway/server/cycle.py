@@ -196,7 +196,11 @@ class RequestCycle:
             return False
         if self.disconnected or self.complete:
             return False
-        self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        framed = b"%x\r\n%b\r\n" % (len(chunk), chunk)
+        if self._head:
+            self._write(framed)
+        else:
+            self._connection.transport.write(framed)
         return True
 
     def _send_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
