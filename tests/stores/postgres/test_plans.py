@@ -34,3 +34,16 @@ async def test_a_look_up_does_not_read_what_the_node_knows(empty):
         assert len(await store.find("T", keys)) == 20
     await store.close()
     assert (await reads_of(empty, "idx_scan"))["batches"] < 100
+
+
+async def test_a_look_up_is_planned_once_for_a_connection(empty):
+    store = PostgresStore(empty)
+    await store.append(turn("s", "t", '"x"', keys=[b"k" * 16]))
+    await store.close()
+    connection = await asyncpg.connect(empty)
+    settings = await connection.fetchval(
+        "SELECT proconfig FROM pg_proc WHERE proname = 'find_2' "
+        "AND pronamespace = current_schema()::regnamespace"
+    )
+    await connection.close()
+    assert "plan_cache_mode=force_generic_plan" in settings
