@@ -134,10 +134,9 @@ def visible(parts: Sequence[Part], *, is_input: bool = False) -> bytes:
     The text of an input counts as it is; an output's may have inline thoughts, which do not count.
     Nor does the order of parallel calls.
     """
-    if len(parts) == 2 and type(parts[0]) is Thought:
-        parts = parts[1:]
-    if len(parts) == 1:  # the usual case, without the lists
-        part = parts[0]
+    count = len(parts)
+    if count == 1 or (count == 2 and type(parts[0]) is Thought):  # the usual case: no lists
+        part = parts[-1]
         kind = type(part)
         if kind is Text:
             return _visible_text(part.text, is_input=is_input)  # type: ignore[union-attr]
@@ -210,9 +209,13 @@ class _ParallelCalls:
         return [*[one for _, one in pairs], *[part for part in parts if type(part) is not Result]]
 
 
+def _is_single(parts: Sequence[Part]) -> bool:
+    """Whether a side has one part at most, beside a thought in front: the usual case."""
+    count = len(parts)
+    return count < 2 or (count == 2 and type(parts[0]) is Thought)
+
+
 def _parallel_calls(parts: Sequence[Part]) -> _ParallelCalls | None:
-    if len(parts) < 2 or (len(parts) == 2 and type(parts[0]) is Thought):
-        return None
     calls = [part for part in parts if type(part) is Call]
     return _ParallelCalls(calls) if len(calls) > 1 else None
 
@@ -251,8 +254,6 @@ def _trimmed_texts(parts: Sequence[Part]) -> str | None:
 
     Some clients trim every block of text, and two blocks then lack what stood between them.
     """
-    if len(parts) < 2 or (len(parts) == 2 and type(parts[0]) is Thought):
-        return None
     texts: list[str] = []
     for part in parts:
         kind = type(part)
@@ -303,7 +304,7 @@ class RollingKey:
         """Return the rolling key behind a turn with this output and these keys."""
         made = cls()
         made._full, made._output = keys.full, keys.content
-        made._parallel = _parallel_calls(output)
+        made._parallel = None if _is_single(output) else _parallel_calls(output)
         return made
 
     def __copy__(self) -> "RollingKey":
@@ -322,9 +323,17 @@ class RollingKey:
 
     def keys_for(self, parts: Sequence[Part]) -> TurnKeys:
         """Return the keys of the next turn if this is its output, and leave the state as it is."""
-        return self._keys(parts, _parallel_calls(parts))
+        if _is_single(parts):
+            return self._keys(parts)
+        return self._keys_of_many(parts, _parallel_calls(parts))
 
-    def _keys(self, parts: Sequence[Part], parallel: _ParallelCalls | None) -> TurnKeys:
+    def _keys(self, parts: Sequence[Part]) -> TurnKeys:
+        state = _plain_hash()
+        state.update(visible(parts))
+        content = state.digest()
+        return TurnKeys(*self._longer_keys(content), content, self._input)
+
+    def _keys_of_many(self, parts: Sequence[Part], parallel: _ParallelCalls | None) -> TurnKeys:
         if parallel is None:
             content = _hash(visible(parts))
         else:
@@ -356,8 +365,11 @@ class RollingKey:
 
     def add_output(self, parts: Sequence[Part]) -> TurnKeys:
         """Go on to the turn after this output; returns the keys of the turn that it ends."""
-        self._parallel = _parallel_calls(parts)
-        keys = self._keys(parts, self._parallel)
+        if _is_single(parts):
+            self._parallel, keys = None, self._keys(parts)
+        else:
+            self._parallel = _parallel_calls(parts)
+            keys = self._keys_of_many(parts, self._parallel)
         self._full, self._output, self._input = keys.full, keys.content, _EMPTY
         return keys
 
