@@ -126,19 +126,18 @@ class Capture(Struct, kw_only=True, eq=False):
         ended = self.ended or TurnEnded(outcome=Outcome.ABORTED)
         if self.wire:
             ended = replace(ended, wire=self.wire)
+        turn, new_id = self.turn, self.clock.new_id
         facts: list[Draft] = []
         new_input = self._new_input()
-        new: list[tuple[Iterable[Body], float]] = [(self._bodies, now), ((ended,), now)]
-        if positions := self._unsendable():
-            bad = Quarantined(turn=self.turn, thoughts=tuple(sorted(positions)), reason=NOT_UTF_8)
-            new.append(((bad,), now))
         if not started:
-            facts.append(self._start())
-            new.insert(0, (input_events(new_input), self._started))
-        for bodies, at in new:
-            for body in bodies:
-                made = draft(body, id=self.clock.new_id(), parent=self.turn, at=at)
-                facts.append(made)
+            begun = self._started
+            facts.append(draft(self._started_turn(), turn, self.parent, begun))
+            facts += [draft(body, new_id(), turn, begun) for body in input_events(new_input)]
+        bodies: list[Body] = [*self._bodies, ended]
+        if self.damaged and (positions := self._unsendable()):
+            thoughts = tuple(sorted(positions))
+            bodies.append(Quarantined(turn=turn, thoughts=thoughts, reason=NOT_UTF_8))
+        facts += [draft(body, new_id(), turn, now) for body in bodies]
         return Batch(
             id=facts[0].id,
             session=self.session,
@@ -170,14 +169,6 @@ class Capture(Struct, kw_only=True, eq=False):
             index=(replace(after, keys=keys),),
         )
 
-    def _start(self) -> Draft:
-        return draft(
-            self._started_turn(),
-            id=self.turn,
-            parent=self.parent,
-            at=self._started,
-        )
-
     def _started_turn(self) -> TurnStarted:
         made = started_turn(self.origin, self.replay_plan, self._repeated())
         return replace(made, client=self.translation.view) if self.translation else made
@@ -196,10 +187,10 @@ class Capture(Struct, kw_only=True, eq=False):
             client=self.translation.view if self.translation else None,
             started=self._started,
             ended=now,
-            quarantined=self._unsendable(),
+            quarantined=self._unsendable() if self.damaged else frozenset(),
         )
         entry = index_entry(
-            self._echoed(turn),
+            turn if self._unfinished is None and not self.translation else self._echoed(turn),
             self._keys(turn),
             hints=self.path.hints,
             skipped=self.replay_plan.skipped,
@@ -214,8 +205,6 @@ class Capture(Struct, kw_only=True, eq=False):
 
     def _unsendable(self) -> frozenset[int]:
         """The positions of thoughts that are not what the provider sent: bytes of them are lost."""
-        if not self.damaged:
-            return frozenset()
         thoughts = [body.thought for body in self._bodies if type(body) is Reasoning]
         bad = [n for n, one in enumerate(thoughts) if _REPLACED.search(one.raw)]
         return frozenset(bad)
@@ -224,7 +213,8 @@ class Capture(Struct, kw_only=True, eq=False):
         """How the turn is found again: as it stands in the next request."""
         unfinished = self._unfinished
         if unfinished is None:
-            return self.path.rolling_key.keys_for(self._shown(turn.output))
+            shown = self._shown(turn.output) if self.translation else turn.output
+            return self.path.rolling_key.keys_for(shown)
         before = rolling_keys(self.path.turns[:-1])[1]
         before.add_input(unfinished.input)
         return before.keys_for((*unfinished.output, *turn.output))
@@ -232,15 +222,14 @@ class Capture(Struct, kw_only=True, eq=False):
     def _echoed(self, turn: Turn) -> Turn:
         """The turn as it will stand in the next request, behind the output that it continues."""
         if self._unfinished is None:
-            return replace(turn, output=self._shown(turn.output)) if self.translation else turn
+            return replace(turn, output=self._shown(turn.output))
         before = [_without_ids(p) for p in self._unfinished.output if type(p) is not Thought]
         return replace(turn, output=(*before, *turn.output))
 
     def _shown(self, output: tuple[Part, ...]) -> tuple[Part, ...]:
         """An output as the client has it, which may know tools and calls by other names."""
-        return (
-            shown_output(output, self.turn, self.translation.view) if self.translation else output
-        )
+        translation = self.translation
+        return shown_output(output, self.turn, translation.view) if translation else output
 
     def _repeated(self) -> int:
         """How many decisions the log has already, with the turn before."""

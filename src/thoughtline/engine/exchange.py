@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from weakref import WeakSet
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +26,7 @@ from thoughtline.engine.normalise import Normalised, keep_dropping, normalise
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.prefix_cache import PrefixCache
 from thoughtline.engine.quirks import strengthened
-from thoughtline.engine.recording import MAX_BYTES, Recording
+from thoughtline.engine.recording import MAX_BYTES, Recording, RunningRecordings
 from thoughtline.engine.recovery.recover import Attempt, Recovery
 from thoughtline.engine.settled_prefix import Unsettled, Whole
 from thoughtline.engine.settling import settle
@@ -101,7 +100,7 @@ class Engine:
         self.recovery = Recovery(store, self.clock)
         self.writer = TurnWriter(store, observer, self.options.commit_timeout)
         self.prefixes = PrefixCache(self.options.prefix_bytes)
-        self.recordings: WeakSet[Recording] = WeakSet()  # under way, for whoever wants to look
+        self.recordings = RunningRecordings()
 
     async def run(self, caller: Caller[AnswerT]) -> None:
         """One exchange, from the caller's question to the turn in the log."""
@@ -254,7 +253,7 @@ class Engine:
         return [
             one
             for one in self.recordings
-            if one.running and one.tenant == tenant and one.capture.path.rolling_key.leads_to(last)
+            if one.tenant == tenant and one.capture.path.rolling_key.leads_to(last)
         ]
 
     async def _until_written(self, running: Sequence[Recording]) -> None:

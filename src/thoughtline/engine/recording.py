@@ -9,9 +9,10 @@ larger than any request could take back, is not kept, and the turn says why (`ca
 
 import asyncio
 from codecs import BOM_UTF8
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
+from weakref import ref
 
 from msgspec.structs import replace
 
@@ -42,6 +43,8 @@ BROKE_OFF = "the upstream ended its answer before the end"
 MAX_UNREAD = 2 << 10
 """Bytes that have come and are not read yet, at most."""
 _MAX_SHAPES = 8  # that are sought in one answer: not all have events that are alike
+_FEW = 64
+"""Recordings that are looked through as a matter of course."""
 _EVENT_STREAM = (b"data:", b"event:", b":")
 """How a stream of events begins."""
 
@@ -347,3 +350,22 @@ def _check_said(events: Iterable[StreamEvent]) -> None:
             said += len(part.arguments)
     if said > MAX_SAID:
         raise TooComplex(f"more than {MAX_SAID} letters are said in it")
+
+
+class RunningRecordings:
+    """The recordings whose turns are not written yet, for whoever wants to look."""
+
+    def __init__(self) -> None:
+        self._recordings: list[ref[Recording]] = []  # perhaps written, or gone
+        self._most = _FEW  # of them, after which those are left out
+
+    def __iter__(self) -> Iterator[Recording]:
+        found = [recording() for recording in self._recordings]
+        return iter([one for one in found if one is not None and one.running])
+
+    def add(self, recording: Recording) -> None:
+        """Add one that has just begun."""
+        if len(self._recordings) >= self._most:
+            self._recordings = [ref(one) for one in self]
+            self._most = max(_FEW, 2 * len(self._recordings))
+        self._recordings.append(ref(recording))

@@ -88,7 +88,7 @@ class RunningTurns:
 
     def own(self) -> Iterator[Recording]:
         """The exchanges of this process whose turn is not written yet."""
-        return (recording for recording in list(self._recordings) if recording.running)
+        return (recording for recording in self._recordings if recording.running)
 
     def running(self) -> Iterator[RunningTurn]:
         """The exchanges of this process, then the peers' turns as of the last refresh."""

@@ -276,21 +276,23 @@ class Draft(Struct, frozen=True, gc=False):
 
 _DECODERS = {name: msgspec.json.Decoder(cls) for name, cls in TYPES.items()}
 _encode = msgspec.json.Encoder().encode
+_WRITTEN = {cls: (name, VERSIONS[name]) for cls, name in TYPE_NAMES.items()}
+"""Type and version under which a body is written."""
 
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 UPCASTS: dict[tuple[str, int], Step] = {}
 """(type, version) → how to lift that version's data to the next one."""
 
 
-def draft(body: Body, *, id: str, parent: str, at: float) -> Draft:
+def draft(body: Body, id: str, parent: str, at: float) -> Draft:
     """Make an event ready to be appended. Raises `Ephemeral` for what is only shown live."""
-    name = TYPE_NAMES.get(type(body))
-    if name is None:
+    found = _WRITTEN.get(type(body))
+    if found is None:
         raise Ephemeral(
             f"{type(body).__name__!r} is only shown live and cannot be written; "
             f"expected one of {', '.join(sorted(TYPES))}"
         )
-    return Draft(id, parent, at, name, VERSIONS[name], _encode(body).decode())
+    return Draft(id, parent, at, *found, str(_encode(body), "utf-8"))
 
 
 def upcast(

@@ -21,7 +21,7 @@ from thoughtline.dialects.chat.message import (
     raw_thoughts,
 )
 from thoughtline.dialects.limits import TooComplex, check_answer, check_answer_parts
-from thoughtline.dialects.reader import MAX_COUNT, BaseReader
+from thoughtline.dialects.reader import BaseReader, token_count
 from thoughtline.dialects.surrogates import replace_surrogates
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
@@ -84,12 +84,26 @@ class ChatBaseReader(BaseReader):
             super().fail(error)
 
 
+_MORE_COUNTS = frozenset(
+    {
+        "reasoning_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+        "cache_creation_input_tokens",
+    }
+)
+"""Members of a usage object that say more than what was asked and answered."""
+
+
 def usage_of(counts: dict[str, Any]) -> Usage:
     """Return the tokens of a usage object, under the keys of several providers."""
     spent, asked = counts.get("completion_tokens_details"), counts.get("prompt_tokens_details")
     spent = spent if isinstance(spent, dict) else {}
     asked = asked if isinstance(asked, dict) else {}
-    prompt, written = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens"))
+    prompt = token_count(counts.get("prompt_tokens"))
+    written = token_count(counts.get("completion_tokens"))
+    if not spent and not asked and _MORE_COUNTS.isdisjoint(counts):
+        return Usage(input=prompt, output=written)
     reasoning = _count(spent.get("reasoning_tokens"), counts.get("reasoning_tokens"))
     if reasoning:
         with_thoughts = add_counts(written, reasoning)
@@ -116,8 +130,8 @@ def usage_of(counts: dict[str, Any]) -> Usage:
 def _count(*values: Any) -> int | None:
     """Return the first of these values that is a number of tokens."""
     for value in values:
-        if type(value) is int and 0 <= value < MAX_COUNT:
-            return value
+        if (count := token_count(value)) is not None:
+            return count
     return None
 
 
