@@ -7,9 +7,14 @@ import pytest
 
 from stores import rekeying
 from stores.contract import A, B
+from stores.contract import turn as a_turn
 from stores.sealed_samples import canaries, keychain, opened
-from thoughtline.errors import SealError
+from thoughtline.errors import SealError, Unavailable
 from thoughtline.stores.base import ALL_ENTRIES
+from thoughtline.stores.sealing.administration import re_encrypt
+from thoughtline.stores.sealing.keychain import Keychain
+from thoughtline.stores.sealing.ring import KeyRing, new_key
+from thoughtline.stores.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -83,3 +88,22 @@ class TestRekeying(rekeying.RekeyingContract):
     @pytest.fixture
     def small_pages(self, monkeypatch):
         monkeypatch.setattr("thoughtline.stores.sqlite.resealing.PAGE", 5)
+
+
+async def test_what_was_plain_is_not_said_to_be_gone_while_somebody_reads_it(path, tmp_path):
+    plain = SqliteStore(path)
+    await plain.append(a_turn("s", "t1", '"a secret thought"'))
+    await plain.close()
+    ring = KeyRing([new_key()])
+    store = SqliteStore(path, keychain=Keychain(ring), timeout=0.05)
+    await store.stats()
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM batches").fetchone()
+        with pytest.raises(Unavailable, match="run this once more"):
+            await re_encrypt(store.vault, ring)
+        assert b"a secret thought" in path.read_bytes()
+    await re_encrypt(store.vault, ring)
+    wal = tmp_path / "store.db-wal"
+    assert b"a secret thought" not in path.read_bytes() + wal.read_bytes()
+    await store.close()

@@ -161,6 +161,7 @@ def _checkpoint(db: Connection) -> None:
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-def truncate_log(db: Connection) -> None:
-    """Empty the write-ahead log, if nobody reads from it: it has what was overwritten since."""
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+def truncate_log(db: Connection) -> bool:
+    """Empty the write-ahead log, which has what was overwritten since; whether nobody reads it."""
+    ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return not busy

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from thoughtline.errors import SealError
+from thoughtline.errors import SealError, Unavailable
 from thoughtline.stores.base import Progress
 from thoughtline.stores.sealing.tenant_keys import KeyRow
 from thoughtline.stores.sealing.vault import SealState, ValueCounts
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
+
+
+ATTEMPTS = 3
+"""How often the log is to be emptied that others read: each waits as long as for a lock."""
 
 
 class Runner(Protocol):
@@ -89,6 +93,14 @@ class SqliteVault:
                 progress(min(after, page.newest), page.newest)
             if not more and tenant is None:  # rows may have come since
                 more = not await self._write(partial(resealing.finish, after=after, plain=plain))
-        if count:  # or what was plain is still in the log, while somebody has the file open
-            await self._read(upkeep.truncate_log)
+        # Until the log is copied into the file, that has what was plain.
+        for _ in range(ATTEMPTS):
+            if await self._read(upkeep.truncate_log):
+                break
+        else:
+            raise Unavailable(
+                "all rows are written again, but another process still reads the file as it was "
+                "before, which keeps the old content in it; when that has ended (a backup?), run "
+                "this once more"
+            )
         return count
