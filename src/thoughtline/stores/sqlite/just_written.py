@@ -10,7 +10,7 @@ The writer's thread adds, event loops look: what was added is filed by the first
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
 from msgspec import Struct
@@ -29,12 +29,23 @@ Key = tuple[str, bytes]
 """Tenant and look-up key."""
 
 
-class _Group(Struct):
-    """What a transaction has written, and what was in the file before it."""
+class _Written(Struct, frozen=True):
+    """A row that was written."""
 
-    inserts: Sequence[InsertBatch]
-    names: set[Key]  # keys that had entries
-    quarantined: set[str]  # turns that were refused
+    tenant: str
+    session: str
+    turn: str
+    names: Sequence[bytes]  # that its keys are filed under
+    entry: IndexEntry | None  # None: none is filed with it
+    whole: bool  # the entry is all that a look-up finds of the turn
+    refuses: bool  # it says that thoughts were refused
+
+
+class _Group(Struct, frozen=True):
+    """What a transaction has written, and the keys that had entries before it."""
+
+    rows: Sequence[_Written]
+    names: set[Key]
     size: int  # bytes of memory, about
 
 
@@ -58,15 +69,13 @@ class JustWritten:
         `names` are the keys that had entries before, `quarantined` the turns that were
         refused before.
         """
-        size = 0
-        for insert in inserts:
-            for row in insert.rows:
-                size += ENTRY_SIZE + 2 * (len(row.said) + len(row.thoughts))
+        rows = [row for insert in inserts for row in _written(insert, quarantined)]
+        size = sum([_size(row) for row in rows])
         with self._lock:
             if changes != self._changes:
                 self._clear()
                 self._changes = changes
-            self._added.append(_Group(inserts, names, quarantined, size))
+            self._added.append(_Group(rows, names, size))
             self._added_size += size
             while len(self._added) > MAX_TURNS or self._added_size > MAX_BYTES:
                 self._added_size -= self._added.popleft().size
@@ -74,42 +83,36 @@ class JustWritten:
 
     def _file_added(self) -> None:
         for group in self._added:
-            for insert in group.inserts:
-                self._add(insert, group.names, group.quarantined)
+            for row in group.rows:
+                self._add(row, group.names)
         self._added.clear()
         self._added_size = 0
         while self._turns and (len(self._turns) > MAX_TURNS or self._size > MAX_BYTES):
             self._drop(next(iter(self._turns)))
 
-    def _add(self, insert: InsertBatch, names: set[Key], quarantined: set[str]) -> None:
-        batch = insert.batch
-        entries = {entry.turn: entry for entry in batch.index}
-        for row in insert.rows:
-            turn, entry = (batch.session, row.turn), entries.get(row.turn)
-            if any(reference.type == "quarantined" for reference in row.references):
-                self._clear_answers()
-            elif turn in self._turns:
-                names.update(self._drop(turn))  # more of the turn: the file puts it together
-            elif entry is not None and row.memo:
-                whole = _is_whole(row, entry, batch) and row.turn not in quarantined
-                self._file(row, entry, batch, names, whole=whole)
+    def _add(self, row: _Written, names: set[Key]) -> None:
+        turn = (row.session, row.turn)
+        if row.refuses:
+            self._clear_answers()
+        elif turn in self._turns:
+            names.update(self._drop(turn))  # more of the turn: the file puts it together
+        elif row.entry is not None:
+            self._file(row, row.entry, names)
 
-    def _file(
-        self, row: Row, entry: IndexEntry, batch: Batch, names: set[Key], *, whole: bool
-    ) -> None:
-        keys = [(batch.tenant, key) for key in entry.keys]
-        if not whole:  # the file puts it together, also for what is filed under its keys after it
-            names.update(zip(repeat(batch.tenant), row.keys))
+    def _file(self, row: _Written, entry: IndexEntry, names: set[Key]) -> None:
+        keys = [(row.tenant, key) for key in entry.keys]
+        if not row.whole:  # the file puts it together, also for what is filed under its keys later
+            names.update(zip(repeat(row.tenant), row.names))
             for key in keys:
                 self._answers.pop(key, None)
             return
-        for key, name in zip(keys, row.keys, strict=True):
+        for key, name in zip(keys, row.names, strict=True):
             if key in self._answers:
                 self._answers[key] = (entry, *self._answers[key])[:MAX_CANDIDATES]
-            elif (batch.tenant, name) not in names:
+            elif (row.tenant, name) not in names:
                 self._answers[key] = (entry,)
         size = entry_size(entry)
-        self._turns[batch.session, row.turn] = (keys, size)
+        self._turns[row.session, row.turn] = (keys, size)
         self._size += size
 
     def _drop(self, turn: tuple[str, str]) -> Sequence[Key]:
@@ -156,7 +159,20 @@ class JustWritten:
         self._size = 0
 
 
+def _written(insert: InsertBatch, quarantined: set[str]) -> Iterator[_Written]:
+    batch = insert.batch
+    for row in insert.rows:
+        entry = next((one for one in batch.index if row.memo and one.turn == row.turn), None)
+        whole = entry is not None and row.turn not in quarantined and _is_whole(row, entry, batch)
+        refuses = any(reference.type == "quarantined" for reference in row.references)
+        yield _Written(batch.tenant, batch.session, row.turn, row.keys, entry, whole, refuses)
+
+
 def _is_whole(row: Row, entry: IndexEntry, batch: Batch) -> bool:
     """Whether the turn starts in this row, with all the thoughts that its entry has."""
     thoughts = [d for d in batch.drafts if d.type == "reasoning" and d.parent == row.turn]
     return bool(row.kinds & STARTED) and len(thoughts) == len(entry.thoughts)
+
+
+def _size(row: _Written) -> int:
+    return entry_size(row.entry) if row.entry is not None else ENTRY_SIZE
