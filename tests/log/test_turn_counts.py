@@ -1,5 +1,8 @@
 """What is counted of a turn, and where."""
 
+from math import inf, nan
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -62,6 +65,15 @@ def test_the_start_is_looked_up_when_it_is_not_among_the_events():
     counter = TurnCounter(lambda *_: STARTED)
     counter.add(event(TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=7)), parent="t0"))
     assert {key[2:] for key in counter.counts} == {("deepseek", "v4")}
+
+
+@pytest.mark.parametrize("at", [nan, inf, -inf, 1.7e308, -1e300])
+def test_a_time_that_is_none_does_not_stop_the_counting(at):
+    counter = TurnCounter(lambda *_: None)
+    counter.add(event(TurnStarted(), at=at))
+    assert {key[1] for key in counter.counts} == {0}
+    counter.add(event(TurnStarted()))
+    assert sum(counts["turns"] for counts in counter.counts.values()) == 4
 
 
 def test_what_is_not_kept_any_longer_is_dropped():

@@ -26,6 +26,9 @@ FINE, COARSE = 300, 3 * 3600
 KEPT = {FINE: 3 * 86_400, COARSE: 92 * 86_400}
 """Seconds for which the intervals of each length are kept."""
 
+_LATEST = 2.0**53
+"""Times beyond this are none."""
+
 NEW = "new_"
 """Begins the names of counts of decisions that the request before did not make already."""
 LONG_PROMPT = 128_000
@@ -223,6 +226,7 @@ class TurnCounter:
 
     def _counts_of(self, at: float, target: Origin) -> dict[str, int]:
         if not self._begin <= at < self._end:
+            at = at if 0 <= at < _LATEST else 0.0  # of no interval that anybody asks for
             self._begin = int(at // FINE) * FINE
             self._end = self._begin + FINE
         return self._new[self._begin, target.provider, target.model]

@@ -178,10 +178,9 @@ class MessagesReader(BaseReader):
         self.tick()
         emitted: list[Delta] = []
         if self._sse is None:
-            body = b"".join(self._body)
+            body, self._body = b"".join(self._body), []
             check_answer(body)
             self._read_body(body)
-            self._body = []
         else:
             for event in self._sse.finish():
                 self._event(event.data, emitted)
@@ -378,6 +377,7 @@ class MessagesReader(BaseReader):
                 emitted.append(self.reasoning(Carrier.BLOCK, raw, block.watch, aborted=aborted))
             elif finished:
                 emitted += block.events()
+            block.raw, block.value = b"", {}  # what is said in it is held once
         return emitted
 
     # -- a whole body ----------------------------------------------------------------------------

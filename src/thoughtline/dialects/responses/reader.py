@@ -80,10 +80,9 @@ class ResponsesReader(BaseReader):
         self.tick()
         emitted: list[StreamEvent] = []
         if self._sse is None:
-            body = b"".join(self._body).strip()
+            body, self._body = b"".join(self._body).strip(), []
             check_answer(body)
             self._read_body(body, emitted)
-            self._body = []
         else:
             for event in self._sse.finish():
                 self._take(event.data, event.name, emitted)
