@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,11 +101,14 @@ def gateway(
     checkout: Path | None = None,
     sealed: bool = False,
     url: str = "",
+    program: Sequence[str] = ("-m", "thoughtline"),
+    env: Mapping[str, str] = {},
 ) -> Iterator[Stand]:
     """A gateway with a SQLite store of its own, or with this one; `sealed`: with keys.
 
     `url` is that of another store, one in PostgreSQL.
     `checkout` is the folder of another version's source; it runs with the same Python and packages.
+    `program` is what Python runs in place of the command line.
     """
     with tempfile.TemporaryDirectory() as folder:
         settings, shared = Path(folder) / "thoughtline.toml", bool(url)
@@ -122,8 +125,7 @@ def gateway(
             add_key(settings.with_name("ring.keys"), new_key())
         command = [
             sys.executable,
-            "-m",
-            "thoughtline",
+            *program,
             "serve",
             "--port",
             "0",
@@ -131,8 +133,8 @@ def gateway(
             "--config",
             str(settings),
         ]
-        env = {"PYTHONPATH": str(checkout / "src")} if checkout else None
-        with process(*command, env=env) as running:
+        source = {"PYTHONPATH": str(checkout / "src")} if checkout else {}
+        with process(*command, env={**source, **env}) as running:
             assert running.stdout
             port = int(json.loads(running.stdout.readline())["url"].rpartition(":")[2])
             wait(port)
