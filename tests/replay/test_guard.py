@@ -25,6 +25,7 @@ from support.stored_conversations import (
 )
 from thoughtline.log.parts import Carrier
 from thoughtline.log.turns import Turn
+from thoughtline.replay.guard import guard
 
 each_other_place = pytest.mark.parametrize(
     ("field", "other"),
@@ -116,3 +117,12 @@ def test_nothing_sealed_or_plain_reaches_another_origin(pairs, home, away, kept)
         if kept and not own and away.policy.need.value not in ("forbidden", "none"):
             untouched = {r.turn for r in done.decisions} - {r.turn for r in done.revisions}
             assert not {i for i in untouched if lived[i].thoughts[0].sealed}
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_without_a_model_not_even_the_same_place_is_the_same_model(sealed):
+    """An origin that equals the target's proves nothing about a model that neither names."""
+    there = replace(OPENAI, origin=replace(OPENAI.origin, model="", asked=""))
+    binds = there.policy.binds if sealed else there.policy.plain
+    assert guard(there.origin, there, sealed=sealed) == ("model" if "model" in binds else "")
+    assert guard(OPENAI.origin, OPENAI, sealed=sealed) == ""

@@ -10,7 +10,7 @@ from thoughtline.log import keys
 from thoughtline.log.decisions import MatchLevel
 from thoughtline.log.parts import Call, Text
 from thoughtline.log.turns import Turn
-from thoughtline.replay.match import looks_random, match_turns
+from thoughtline.replay.match import looks_random, match_by_evidence, match_lineage, match_turns
 
 RANDOM_ID = "call_00_c6e8f9a7b1d2"
 TALK = [
@@ -273,6 +273,41 @@ def test_a_turn_is_never_taken_for_one_of_another_conversation(talks, data):
         number = int(answer.entry.turn.split(".")[1])
         theirs, _ = keys.rolling_keys(lived[int(answer.entry.session[1:]) - 1])
         assert path.keys[position].full == theirs[number].full, (answer, pending)
+
+
+def _reparented(data, stored):
+    """An archive in which a turn continues another one than it did, or is filed no more."""
+    turns = sorted(stored.index)
+    one, other = data.draw(st.sampled_from(turns)), data.draw(st.sampled_from(["", *turns]))
+    kind = data.draw(st.sampled_from(["as is", "forget", "another parent", "once more"]))
+    entry = stored.index[one]
+    if kind in ("forget", "another parent"):
+        stored.forget(one)
+    if kind == "another parent":
+        stored.file(replace(entry, parent=other))
+    elif kind == "once more":
+        stored.file(replace(entry, turn=f"{one}.again"))
+
+
+@given(st.lists(_talks, min_size=1, max_size=3), st.data())
+def test_lineage_alone_finds_what_all_evidence_finds(talks, data):
+    stored = StoredConversations()
+    lived = [stored.converse(_written(talk)) for talk in talks]
+    _reparented(data, stored)
+    request, _ = _altered(data, strip(data.draw(st.sampled_from(lived)))[:-1])
+    path = stored.path([*request, Turn(input=(ask("next"),))])
+    answers = stored.look_up(path)
+    alone = match_lineage(path, answers)
+    assert alone is None or alone == match_by_evidence(path, answers)
+
+
+def test_lineage_alone_is_enough_where_nothing_else_looks_alike():
+    stored = StoredConversations()
+    path = stored.path(strip(stored.converse(TALK)))
+    alone = match_lineage(path, stored.look_up(path))
+    assert alone is not None
+    assert alone.last.turn == "s1.2"
+    assert [match.reason for match in alone.turns[:-1]] == ["lineage", "lineage", ""]
 
 
 def test_calls_are_compared_with_their_arguments():

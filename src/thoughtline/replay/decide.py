@@ -30,7 +30,7 @@ from thoughtline.replay.guard import (
     thoughts_with_places,
     without_item_ids,
 )
-from thoughtline.replay.match import EQUAL, UNKNOWN, RequestPath, TurnMatch, match_turns
+from thoughtline.replay.match import UNKNOWN, RequestPath, TurnMatch, match_turns
 from thoughtline.replay.needs import NEVER, last_question, loop_start, needs
 from thoughtline.replay.plan import (
     NO_LIMITS,
@@ -88,14 +88,14 @@ class _Planner:
         self.path = path
         self.found = found
         self.settled = settled
-        self.matched = match_turns(path, found)
-        self.matches = self.matched.turns
+        self.matched = matched = match_turns(path, found)
+        self.matches = matched.turns
         self.target = target
-        self.policy = target.policy
-        self.items = _ITEM in target.policy.reads
+        self.policy = policy = target.policy
+        self.items = _ITEM in policy.reads
         self.limits = limits
-        self.needs = needs(path, target.policy)
-        self.skipped_before = {**settled.skipped, **skipped_at(self.matches, target.origin)}
+        self.needs = needs(path, policy)
+        self.skipped_before = {**settled.skipped, **skipped_at(matched.turns, target.origin)}
         self.decisions: list[ReplayDecision] = []
         self.revisions: list[Revision] = []
         self.fields: dict[str, bytes] = {}
@@ -111,28 +111,22 @@ class _Planner:
         gap = -1
         if self.policy.prefix:
             gap = last_gap(self.path, self.matches, self.target, self.skipped_before)
-        for index, turn in enumerate(self.path.turns):
-            if self.path.keys[index] is not None:
+        for index, keys in enumerate(self.path.keys):
+            if keys is not None:
                 match = self.matches[index] or TurnMatch(None, MatchLevel.NONE, UNKNOWN)
-                self._decide(index, turn, match, before_gap=index <= gap)
+                self._decide(index, self.path.turns[index], match, before_gap=index <= gap)
         return ReplayPlan(
             decisions=(*self.settled.decisions, *self.decisions),
             revisions=tuple(self.revisions),
             fields=self.fields,
             skipped=self.skipped,
             skipped_before=self.skipped_before,
-            parent=self._last_known(),
+            parent=self.matched.last,
             matches=self.matched,
             gap=gap,
             loop=self._counted_loop(),
             first_mark=self.settled.mark,
         )
-
-    def _last_known(self) -> IndexEntry | None:
-        for match in reversed(self.matches):
-            if match is not None and match.entry is not None and match.reason != EQUAL:
-                return match.entry
-        return None
 
     # -- one output ------------------------------------------------------------------------------
 
@@ -141,49 +135,44 @@ class _Planner:
         need = within if within is beyond or self._inside(index, turn) else beyond
         echo = _echo(turn)
         foreign = self._foreign_field(echo) if echo else ""
-        if foreign == "model" and self.policy.prefix:
-            foreign = ""  # the provider itself drops what this model cannot read
-        handles = foreign == _HANDLE
         if need in NEVER:
             self._forbid(index, echo, match, need)
+        elif match.entry is not None and need is not _IGNORED:
+            own = [] if foreign == _HANDLE else echo
+            self._known(index, turn, match, match.entry, need, echo=own, before_gap=before_gap)
         elif match.entry is None and self._sticky(index) == REFUSED:
             self._without(index, turn, match, need, REFUSED, drop=True)
-        elif foreign and (need is _IGNORED or match.entry is None):
+        elif foreign:
             self._without(index, turn, match, need, f"foreign {foreign}", drop=True)
-        elif need is _IGNORED and echo and match.entry and match.entry.quarantined:
-            self._without(index, turn, match, need, "quarantined", drop=True)
-        elif need is _IGNORED:
-            self._record(index, Action.EXACT if echo else Action.ABSENT, "ignored there", match)
-        elif match.entry is None:
+        elif need is not _IGNORED:
             self._unknown(index, turn, match, need, echo)
+        elif echo and match.entry and match.entry.quarantined:
+            self._without(index, turn, match, need, "quarantined", drop=True)
         else:
-            echo = [] if handles else echo
-            self._known(index, turn, match, need, echo, before_gap=before_gap)
-        revised = bool(self.revisions) and self.revisions[-1].turn == index
-        if handles and not revised:
+            self._record(index, Action.EXACT if echo else Action.ABSENT, "ignored there", match)
+        if self.revisions and self.revisions[-1].turn == index:
+            return
+        if foreign == _HANDLE:
             self._revise(index, [])
-        elif not revised and (self._has_foreign_blob(turn) or self._lost_phases(index)):
-            self._revise(
-                index,
-                _placed(turn),
-            )
+        elif self._has_foreign_blob(turn) or self._lost_phases(index):
+            self._revise(index, _placed(turn))
 
     def _known(
         self,
         index: int,
         turn: Turn,
         match: TurnMatch,
+        entry: IndexEntry,
         need: Need,
-        echo: list[Thought],
         *,
+        echo: list[Thought],
         before_gap: bool,
     ) -> None:
-        entry = match.entry
-        assert entry is not None  # noqa: S101 (the caller checked)
-        from_log = self.path.from_log
-        placed, reasons = sendable(turn, entry, self.target, self._prefix(index), from_log=from_log)
-        sticky = self._sticky(index)
         prefix = self.policy.prefix
+        behind = self._prefix(index) if prefix else ""
+        from_log = self.path.from_log
+        placed, reasons = sendable(turn, entry, self.target, behind, from_log=from_log)
+        sticky = self._sticky(index) if self.skipped_before else None
         if prefix and echo and sticky not in _TAKEN_OUT and stays(reasons):
             if reasons:  # the provider itself drops what it cannot read
                 self._record(index, Action.EXACT, reasons[0], match, thoughts=len(echo))
@@ -197,7 +186,7 @@ class _Planner:
         if placed and reasons and self._lacks_signature(turn, need, placed):
             self._sign(index, turn, match, placed, reasons[0])
         elif placed:
-            self._send(index, turn, match, echo=echo, placed=placed, reasons=reasons)
+            self._send(index, turn, match, entry, echo=echo, placed=placed, reasons=reasons)
         elif entry.thoughts or reasons:
             self._without(index, turn, match, need, reasons[0], drop=True, left=len(reasons))
         elif sticky == REFUSED:
@@ -212,26 +201,27 @@ class _Planner:
         index: int,
         turn: Turn,
         match: TurnMatch,
+        entry: IndexEntry,
         *,
         echo: list[Thought],
         placed: list[PlacedThought],
         reasons: list[str],
     ) -> None:
         """Send the thoughts of a logged turn: put back, left as they came, or corrected."""
-        entry = match.entry
-        assert entry is not None  # noqa: S101 (the caller checked)
-        enough = bool(echo) and self.policy.copies and echo_suffices(echo, placed, self.policy)
-        kept = self.path.from_log or not self.items  # in the order that the provider knows
-        reshaped = not kept and output_was_reshaped(turn, entry, placed)
-        if reshaped:
-            placed = without_item_ids(placed)
-        if echo and (enough or echo_is_identical(turn, echo, placed)) and not reasons:
+        enough = echo and self.policy.copies and echo_suffices(echo, placed, self.policy)
+        anonymous = False
+        if self.items:
+            kept = self.path.from_log  # in the order that the provider knows
+            reshaped = not kept and output_was_reshaped(turn, entry, placed)
+            if reshaped:
+                placed = without_item_ids(placed)
+            anonymous = reshaped or bool(reasons)
+        if echo and not reasons and (enough or echo_is_identical(turn, echo, placed)):
             action = Action.EXACT
             if echo_is_respelled(echo, placed):
                 self._revise(index, placed)
         else:
             action = Action.REPLACED if echo else _RESTORED
-            anonymous = reshaped or (bool(reasons) and self.items)
             self._revise(index, placed, anonymous=anonymous)
         reason = reasons[0] if reasons else match.reason
         self._record(index, action, reason, match, thoughts=len(placed), left=len(reasons))
@@ -329,7 +319,9 @@ class _Planner:
                 ]
                 fields = [guard(origin, self.target, sealed=True) for origin in origins]
                 if fields and all(fields):
-                    return fields[0]
+                    # what only this model cannot read, the provider itself drops
+                    dropped_there = fields[0] == "model" and self.policy.prefix
+                    return "" if dropped_there else fields[0]
         return ""
 
     def _has_foreign_blob(self, turn: Turn) -> bool:
@@ -343,13 +335,13 @@ class _Planner:
 
     def _lost_phases(self, index: int) -> tuple[str, ...]:
         """Return the phases of an output's texts that the client lost, for their own provider."""
-        match, turn = self.matches[index], self.path.turns[index]
+        match = self.matches[index]
         entry = match.entry if match else None
         if entry is None or not entry.phases:
             return ()
         if entry.origin.provider != self.target.origin.provider:
             return ()
-        texts = [part for part in turn.output if isinstance(part, Text)]
+        texts = [part for part in self.path.turns[index].output if isinstance(part, Text)]
         if len(texts) != len(entry.phases):
             return ()
         lost = ["" if t.phase else phase for t, phase in zip(texts, entry.phases, strict=True)]
@@ -371,8 +363,9 @@ class _Planner:
     def _counted_loop(self) -> int | None:
         """Where the running tool loop begins, if that makes a difference."""
         within, beyond = self.needs
-        same = within is beyond or not {within, beyond} & _DECISIVE
-        counts = not same and self.policy.scope in _LOOPS
+        if within is beyond:
+            return None
+        counts = self.policy.scope in _LOOPS and {within, beyond} & _DECISIVE
         return self._loop + self.settled.turns if counts else None
 
     @cached_property
@@ -400,7 +393,7 @@ class _Planner:
 
     def _sticky(self, index: int) -> str | None:
         """Return why this output went out without its thoughts before, if it did."""
-        return self.skipped_before.get(self._full_key(index)) if self.skipped_before else None
+        return self.skipped_before.get(self._full_key(index))
 
     def _full_key(self, index: int) -> str:
         keys = self.path.keys[index]

@@ -57,10 +57,10 @@ class Target(Struct, frozen=True, kw_only=True):
 
 def guard(origin: Origin | None, target: Target, *, sealed: bool) -> str:
     """Return the first field of `Origin` that forbids sending a thought there; empty: it may go."""
-    if origin is None:
+    there = target.origin
+    if origin is None or (there.model and origin == there):
         return ""
     binds = target.policy.binds if sealed else target.policy.plain
-    there = target.origin
     if origin.provider != there.provider:
         return "provider"
     if origin.endpoint != there.endpoint and origin.endpoint not in target.same_endpoints:
@@ -80,15 +80,15 @@ def sendable(
     """Return the thoughts of a logged turn that may go back, and why the others may not."""
     kept: list[tuple[Thought, Place]] = []
     reasons: list[str] = []
+    policy, quarantined = target.policy, entry.quarantined
     only_thoughts = not entry.shape.strip("t")
     where = places(entry.shape) if from_log else _places_in_echo(entry, turn)
     has_sealed_half = len(entry.thoughts) > 1 and _has_sealed_half(entry.thoughts)
-    for position, thought in enumerate(entry.thoughts[: len(where)]):
-        place = where[position]
+    for thought, place in zip(entry.thoughts, where, strict=False):
         sealed = bool(thought.seals) or (has_sealed_half and thought.carrier in STRING_CARRIERS)
         if entry.outcome is not _COMPLETED:
             reasons.append(f"turn {entry.outcome.value}")
-        elif position in entry.quarantined:
+        elif quarantined and len(kept) + len(reasons) in quarantined:
             reasons.append("quarantined")
         elif thought.forgotten:
             reasons.append("forgotten")
@@ -96,13 +96,13 @@ def sendable(
             reasons.append("dangling")
         elif field := guard(thought.origin, target, sealed=sealed):
             reasons.append(f"foreign {field}")
-        elif not sealed and target.policy.signed:
+        elif not sealed and policy.signed:
             reasons.append("unsigned")
-        elif target.policy.prefix and _prefix_changed(thought, prefix):
+        elif policy.prefix and _prefix_changed(thought, prefix):
             reasons.append("prefix changed")
         else:
             kept.append((thought, place))
-    placed = render(kept, turn, target.policy)
+    placed = render(kept, turn, policy) if kept else []
     if kept and not placed:
         reasons.append("unreadable there")
     return placed, reasons

@@ -44,21 +44,19 @@ class RequestPath(Struct, frozen=True, gc=False, kw_only=True):
 
     def lookup_keys(self) -> list[bytes]:
         """Return every key to look up, for one batch."""
-        wanted: dict[bytes, None] = {}
-        for index, keys in enumerate(self.keys):
+        wanted: list[bytes] = []
+        for turn, keys in zip(self.turns, self.keys, strict=True):
             if keys is None:
                 continue
-            wanted[keys.full] = wanted[keys.local] = wanted[keys.content] = None
-            for part in self.turns[index].output:
+            wanted += (keys.full, keys.local, keys.content)
+            for part in turn.output:
                 if type(part) is Thought:
-                    wanted |= dict.fromkeys(ties.thought_keys(part))
+                    wanted += ties.thought_keys(part)
                 elif type(part) is Blob and part.sealed:
-                    wanted[k.seal_key(part.digest)] = (
-                        None  # to learn its origin; no match for this turn
-                    )
+                    wanted.append(k.seal_key(part.digest))  # to learn its origin; it is no match
         if self.previous:
-            wanted[k.reference_key("response", self.previous)] = None
-        return list(wanted)
+            wanted.append(k.reference_key("response", self.previous))
+        return list(dict.fromkeys(wanted))
 
 
 def request_path(
@@ -166,6 +164,8 @@ class _Candidates(Struct, gc=False):
         return TurnMatch(*self.by_turn[id], reason) if id in self.by_turn else None
 
 
+LINEAGE = "lineage"
+"""Reason of a match: the turn that the next one continues."""
 OPEN = "open"
 """Reason of a match: of several turns, this is the one that nobody has continued yet."""
 EQUAL = "equal"
@@ -180,12 +180,49 @@ class Matches(Struct, frozen=True, gc=False):
 
     turns: tuple[TurnMatch | None, ...]
     at_once: bool  # no tie, no weak evidence: each by its full key or what the next one continues
+    last: IndexEntry | None = None  # the last turn of the path that is known for certain
 
 
 def match_turns(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]) -> Matches:
     """Find the logged turn of every output of the path."""
+    return match_lineage(path, found) or match_by_evidence(path, found)
+
+
+def match_lineage(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]) -> Matches | None:
+    """Find the turns where each is the only one with its full key, and the next one's parent.
+
+    That is the usual case. None: it takes more to tell which turns are meant.
+    """
+    turns: list[TurnMatch | None] = []
+    last = after = None
+    for keys in reversed(path.keys):
+        if keys is None:
+            turns.append(None)
+            continue
+        filed = found.get(keys.full, ())
+        if len(filed) != 1:
+            return None
+        entry = filed[0]
+        if after is None:
+            last = entry
+            turns.append(TurnMatch(entry, _FULL))
+        elif after.parent == entry.turn:
+            turns.append(TurnMatch(entry, _FULL, LINEAGE))
+        else:
+            return None
+        after = entry
+    turns.reverse()
+    return Matches(tuple(turns), True, last)
+
+
+def match_by_evidence(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]) -> Matches:
+    """Find the turns by all evidence there is."""
     matcher = _Matcher(path, found)
-    return Matches(tuple(matcher.run()), matcher.at_once)
+    turns = tuple(matcher.run())
+    for match in reversed(turns):
+        if match is not None and match.entry is not None and match.reason != EQUAL:
+            return Matches(turns, matcher.at_once, match.entry)
+    return Matches(turns, matcher.at_once)
 
 
 def undecided_key(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]) -> bytes | None:
@@ -252,7 +289,7 @@ class _Matcher:
     def _lineage(self, here: _Candidates) -> TurnMatch | None:
         """Take the parent of the turn that is matched after this one, if it is a candidate."""
         after = self.after
-        return here.match(after.parent, "lineage") if after is not None and after.parent else None
+        return here.match(after.parent, LINEAGE) if after is not None and after.parent else None
 
     def _match_strong(self, index: int, here: _Candidates) -> TurnMatch:
         """Match by the full key, else by a value that the client brought and only this turn had."""
@@ -314,7 +351,7 @@ class _Matcher:
             if index in self.tied and child is not None:
                 entry = next((e for e in self.tied[index] if e.turn == child.parent), None)
                 if entry is not None:
-                    self._settle(index, entry, "lineage")
+                    self._settle(index, entry, LINEAGE)
                     settled = True
             match = self.matches[index]
             if match is not None and match.entry is not None:
@@ -329,7 +366,7 @@ class _Matcher:
             if index in self.tied and parent is not None:
                 tied = [e for e in self.tied[index] if e.parent == parent.turn]
                 if len(tied) == 1:
-                    self._settle(index, tied[0], "lineage")
+                    self._settle(index, tied[0], LINEAGE)
                     settled = True
                 elif tied:
                     self.tied[index] = tied
