@@ -426,6 +426,26 @@ def test_the_short_way_for_a_single_text_is_the_long_way(said, heard):
     assert keys.visible(one, is_input=heard) == keys.visible(more, is_input=heard)
 
 
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize(
+    "part",
+    [
+        Call(name="run", arguments='{"b": 1.0, "a": "é"}', id="c"),
+        Call(name="", arguments=""),
+        Result(content=" 5 files\n", call="c"),
+        Result(content="\ud83d"),
+        Blob(kind="image", digest="d"),
+        Thought(carrier=Carrier.REASONING, raw='"x"'),
+    ],
+)
+def test_the_short_way_for_any_other_single_part_is_the_long_way(part, heard):
+    more = [part, Decision(call="c", verdict="allow")]
+    assert keys.visible([part], is_input=heard) == keys.visible(more, is_input=heard)
+    thought = Thought(carrier=Carrier.REASONING, raw='"x"')
+    rolling = keys.RollingKey()
+    assert rolling.keys_for((thought, part)) == rolling.keys_for((thought, *more))
+
+
 # --- several texts, each trimmed -------------------------------------------------------------------
 
 

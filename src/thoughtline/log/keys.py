@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from thoughtline.log.parts import Blob, Call, Part, Result, Text, Thought
 from thoughtline.log.turns import Turn
@@ -134,21 +135,33 @@ def visible(parts: Sequence[Part], *, is_input: bool = False) -> bytes:
     The text of an input counts as it is; an output's may have inline thoughts, which do not count.
     Nor does the order of parallel calls.
     """
-    count = len(parts)
-    if count == 1 or (count == 2 and type(parts[0]) is Thought):  # the usual case: no lists
-        part = parts[-1]
-        kind = type(part)
-        if kind is Text:
-            return _visible_text(part.text, is_input=is_input)  # type: ignore[union-attr]
-        if kind is Call:
-            return _joined_calls((_visible_call(part),))  # type: ignore[arg-type]
-        if kind is Result:
-            data = _bytes(trimmed(part.content))  # type: ignore[union-attr]
-            return b"v0:%d:%b1:|" % (len(data), data)
-    return _visible_parts(parts, is_input=is_input)
+    if len(parts) == 1:
+        return _visible_part(parts[0], is_input)
+    return _visible_parts(parts, is_input)
 
 
-def _visible_parts(parts: Sequence[Part], *, is_input: bool) -> bytes:
+def _visible_part(part: Part, is_input: bool) -> bytes:
+    """Return the canonical form of a side that has a single part: the usual case."""
+    if type(part) is Text:
+        text = part.text
+        text = text.strip(_WHITE) if "\ufeff" in text else text.strip()
+        if not is_input and "<" in text:
+            text = without_inline_thoughts(text)
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            data = _bytes(text)
+        return b"v%d:%b1:|" % (len(data), data)
+    if type(part) is Call:
+        name, arguments = _visible_call(part)
+        return b"c%d:%b%d:%b" % (len(name), name, len(arguments), arguments)
+    if type(part) is Result:
+        data = _bytes(trimmed(part.content))
+        return b"v0:%d:%b1:|" % (len(data), data)
+    return _visible_parts((part,), is_input)
+
+
+def _visible_parts(parts: Sequence[Part], is_input: bool) -> bytes:
     """Return the canonical form of a side that has any number of parts."""
     calls: list[tuple[bytes, bytes]] = []
     results: list[bytes] = []
@@ -165,10 +178,10 @@ def _visible_parts(parts: Sequence[Part], *, is_input: bool) -> bytes:
         elif kind is Blob:
             blobs.append(_bytes(part.digest))  # type: ignore[union-attr]
     if calls:
-        return _joined_calls(sorted(calls) if len(calls) > 1 else calls)
+        return _visible_calls(sorted(calls))
     text = "".join(texts)
     if not results and not blobs:
-        return _visible_text(text, is_input=is_input)
+        return _visible_part(Text(text=text), is_input)
     if len(results) > 1:
         results = list(dict.fromkeys(results))  # some clients repeat them on resume
     data = _bytes(trimmed(text) if is_input else without_inline_thoughts(text))
@@ -179,10 +192,7 @@ def _visible_call(call: Call) -> tuple[bytes, bytes]:
     return _bytes(call.name), canonical_arguments(call.arguments)
 
 
-def _joined_calls(calls: Sequence[tuple[bytes, bytes]]) -> bytes:
-    if len(calls) == 1:
-        ((name, arguments),) = calls
-        return b"c%d:%b%d:%b" % (len(name), name, len(arguments), arguments)
+def _visible_calls(calls: Sequence[tuple[bytes, bytes]]) -> bytes:
     return _join(b"c", [piece for call in calls for piece in call])
 
 
@@ -209,10 +219,12 @@ class _ParallelCalls:
         return [*[one for _, one in pairs], *[part for part in parts if type(part) is not Result]]
 
 
-def _is_single(parts: Sequence[Part]) -> bool:
-    """Whether a side has one part at most, beside a thought in front: the usual case."""
+def _single(parts: Sequence[Part]) -> Part | None:
+    """Return the only part of an output, beside a thought in front: the usual case; else None."""
     count = len(parts)
-    return count < 2 or (count == 2 and type(parts[0]) is Thought)
+    if count == 1 or (count == 2 and type(parts[0]) is Thought):
+        return parts[-1]
+    return None
 
 
 def _parallel_calls(parts: Sequence[Part]) -> _ParallelCalls | None:
@@ -235,18 +247,6 @@ def _paired(calls: Sequence[Call], results: Sequence[Result]) -> list[tuple[int,
         if contents != [text for text in contents[::times] for _ in range(times)]:
             return []
     return list(enumerate(results[:count]))
-
-
-def _visible_text(text: str, *, is_input: bool) -> bytes:
-    """Return the canonical form of a side that is only text."""
-    text = text.strip(_WHITE) if "\ufeff" in text else text.strip()
-    if not is_input and "<" in text:
-        text = without_inline_thoughts(text)
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        data = _bytes(text)
-    return b"v%d:%b1:|" % (len(data), data)
 
 
 def _trimmed_texts(parts: Sequence[Part]) -> str | None:
@@ -273,11 +273,10 @@ _full_hash = blake2b(b"chain", digest_size=KEY_SIZE).copy
 _local_hash = blake2b(b"near", digest_size=KEY_SIZE).copy
 
 
-def _hash(data: bytes, new: Callable[[], Any] = _plain_hash) -> bytes:
+def _hash(data: bytes, new: Callable[[], blake2b] = _plain_hash) -> bytes:
     state = new()
     state.update(data)
-    hashed: bytes = state.digest()
-    return hashed
+    return state.digest()
 
 
 _EMPTY = _hash(visible(()))
@@ -304,7 +303,7 @@ class RollingKey:
         """Return the rolling key behind a turn with this output and these keys."""
         made = cls()
         made._full, made._output = keys.full, keys.content
-        made._parallel = None if _is_single(output) else _parallel_calls(output)
+        made._parallel = None if _single(output) is not None else _parallel_calls(output)
         return made
 
     def __copy__(self) -> "RollingKey":
@@ -323,36 +322,38 @@ class RollingKey:
 
     def keys_for(self, parts: Sequence[Part]) -> TurnKeys:
         """Return the keys of the next turn if this is its output, and leave the state as it is."""
-        if _is_single(parts):
-            return self._keys(parts)
+        part = _single(parts)
+        if part is not None:
+            return self._keys(_visible_part(part, is_input=False))
         return self._keys_of_many(parts, _parallel_calls(parts))
 
-    def _keys(self, parts: Sequence[Part]) -> TurnKeys:
+    def _keys(self, shown: bytes) -> TurnKeys:
+        """Return the keys of the next turn if this is what is visible of its output."""
         state = _plain_hash()
-        state.update(visible(parts))
+        state.update(shown)
         content = state.digest()
-        return TurnKeys(*self._longer_keys(content), content, self._input)
-
-    def _keys_of_many(self, parts: Sequence[Part], parallel: _ParallelCalls | None) -> TurnKeys:
-        if parallel is None:
-            content = _hash(visible(parts))
-        else:
-            calls = parallel.visible if self._in_order else sorted(parallel.visible)
-            content = _hash(_joined_calls(calls))
-        full, local = self._longer_keys(content)
-        if parallel is not None or (texts := _trimmed_texts(parts)) is None:
-            return TurnKeys(full, local, content, self._input)
-        other = _hash(_visible_text(texts, is_input=False))
-        return TurnKeys(full, local, content, self._input, (*self._longer_keys(other), other))
-
-    def _longer_keys(self, content: bytes) -> tuple[bytes, bytes]:
-        """Return the full and the local key of a turn with this content."""
         shared = content[:SHARED_BYTES]
         here = self._input + content
         full, local = _full_hash(), _local_hash()
         full.update(self._full + here)
         local.update(self._output + here)
-        return shared + full.digest()[SHARED_BYTES:], shared + local.digest()[SHARED_BYTES:]
+        return TurnKeys(
+            shared + full.digest()[SHARED_BYTES:],
+            shared + local.digest()[SHARED_BYTES:],
+            content,
+            self._input,
+        )
+
+    def _keys_of_many(self, parts: Sequence[Part], parallel: _ParallelCalls | None) -> TurnKeys:
+        if parallel is not None:
+            calls = parallel.visible if self._in_order else sorted(parallel.visible)
+            return self._keys(_visible_calls(calls))
+        keys = self._keys(_visible_parts(parts, is_input=False))
+        texts = _trimmed_texts(parts)
+        if texts is None:
+            return keys
+        other = self._keys(_visible_part(Text(text=texts), is_input=False))
+        return replace(keys, trimmed=(other.full, other.local, other.content))
 
     def leads_to(self, keys: TurnKeys) -> bool:
         """Whether one of these is a key of the next turn, with whatever output."""
@@ -365,8 +366,9 @@ class RollingKey:
 
     def add_output(self, parts: Sequence[Part]) -> TurnKeys:
         """Go on to the turn after this output; returns the keys of the turn that it ends."""
-        if _is_single(parts):
-            self._parallel, keys = None, self._keys(parts)
+        part = _single(parts)
+        if part is not None:
+            self._parallel, keys = None, self._keys(_visible_part(part, is_input=False))
         else:
             self._parallel = _parallel_calls(parts)
             keys = self._keys_of_many(parts, self._parallel)
