@@ -6,7 +6,7 @@ durations: the two are never mixed.
 """
 
 import os
-import time
+from time import monotonic_ns, time, time_ns
 from typing import Protocol
 
 
@@ -54,24 +54,21 @@ def _tails(entropy: bytes) -> list[str]:
 class SystemClock:
     """The machine's clocks and randomness."""
 
+    wall = staticmethod(time)
+    mono = staticmethod(monotonic_ns)
+
     def __init__(self) -> None:
         self._tails: list[str] = []  # of the next ids: a turn has many
         self._millisecond = 0  # of the last one, and how that is spelled: many share theirs
         self._head = ""
 
-    def wall(self) -> float:
-        """The time of day."""
-        return time.time()
-
-    def mono(self) -> int:
-        """The monotonic clock."""
-        return time.monotonic_ns()
-
     def new_id(self) -> str:
         """A UUID of version 7."""
-        if not self._tails:
-            self._tails = _tails(os.urandom(10 * _DRAWN))
-        now = time.time_ns() // 1_000_000
+        now = time_ns() // 1_000_000
         if now != self._millisecond:
             self._millisecond, self._head = now, f"{now:012x}"
-        return self._head + self._tails.pop()
+        try:
+            return self._head + self._tails.pop()
+        except IndexError:
+            self._tails = _tails(os.urandom(10 * _DRAWN))
+            return self._head + self._tails.pop()
