@@ -14,15 +14,20 @@ from support.telemetry import RULINGS
 from thoughtline.engine.capture import started_turn
 from thoughtline.inspector.outline import SessionOutline
 from thoughtline.log.decisions import (
+    HEADER_ORDER,
     REPLAY_WORDS,
+    TIED,
     Action,
+    MatchLevel,
     ReplayDecision,
     ReplayWord,
     alike,
+    count_kinds,
     count_words,
     mark,
     repeated,
     tally,
+    word_counts,
 )
 from thoughtline.log.events import Draft, Event, draft
 from thoughtline.log.parts import Origin
@@ -170,3 +175,39 @@ def test_the_reference_says_the_same():
     page = Path(__file__).parents[2] / "docs/reference/replay-header.md"
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page.read_text("utf-8"), re.MULTILINE)
     assert {word: meaning for word, meaning in rows if word in set(ReplayWord)} == REPLAY_WORDS
+
+
+of_any_kind = st.builds(
+    ReplayDecision,
+    turn=st.integers(0, 3),
+    action=st.sampled_from(Action),
+    reason=st.sampled_from(["", "unknown", TIED, "uncorroborated", "had none"]),
+    level=st.sampled_from(MatchLevel),
+    entry=st.sampled_from(["", "t0", "t1"]),
+)
+
+
+@given(st.lists(of_any_kind), st.integers(0, 8))
+def test_decisions_are_counted_by_kind_as_one_by_one(made, settled):
+    """Whatever is counted before, the counts are those of each decision, added up."""
+    first = count_kinds(made[:settled])
+    counts = dict(zip(HEADER_ORDER, word_counts(count_kinds(made[settled:], first)), strict=True))
+    acted = [one.action for one in made]
+    missed, tied = ([one for one in made if getattr(one, how)] for how in ("missed", "tied"))
+    lacking = [one for one in (*missed, *tied) if one.action is Action.ABSENT]
+    assert counts == count_words(made)
+    assert counts == {
+        ReplayWord.RESTORED: acted.count(Action.RESTORED),
+        ReplayWord.MISSED: len(missed),
+        ReplayWord.PLACEHOLDER: acted.count(Action.PLACEHOLDER),
+        ReplayWord.DROPPED: acted.count(Action.DROPPED),
+        ReplayWord.CORRECTED: acted.count(Action.REPLACED),
+        ReplayWord.EXACT: acted.count(Action.EXACT),
+        ReplayWord.TIED: len(tied),
+        ReplayWord.ABSENT: acted.count(Action.ABSENT) - len(lacking),
+    }
+    named = [(action.value, acted.count(action)) for action in Action]
+    named += [("missed", len(missed)), ("tied", len(tied))]
+    wanted = {name: count for name, count in named if count}
+    told = tally(made[settled:], first)
+    assert (told, [*told]) == (wanted, [*wanted])

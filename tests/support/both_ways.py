@@ -12,7 +12,7 @@ from support.gateway import InProcessGateway, SimWire
 from thoughtline.clock import SystemClock
 from thoughtline.engine.capture import Capture
 from thoughtline.engine.exchange import Engine
-from thoughtline.log.decisions import mark, tally, word_counts
+from thoughtline.log.decisions import count_kinds, mark, tally, word_counts
 from thoughtline.log.events import (
     AssistantMessage,
     Outcome,
@@ -84,7 +84,8 @@ def assert_same(reused, whole):
     assert reused.lookup_error == whole.lookup_error
     assert mark(one.decisions, one.first_mark) == mark(other.decisions)
     assert tally(one.decisions) == tally(other.decisions)
-    assert word_counts(one.decisions) == word_counts(other.decisions)
+    assert one.kinds() == other.kinds() == count_kinds(other.decisions)
+    assert word_counts(one.kinds()) == word_counts(other.kinds())
     tail = len(reused.path.turns)
     assert reused.path.settled + tail == len(whole.path.turns)
     assert reused.path.turns == whole.path.turns[-tail:]

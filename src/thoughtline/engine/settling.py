@@ -24,7 +24,7 @@ from thoughtline.engine.settled_prefix import (
 from thoughtline.engine.spoken_thoughts import suspected_turns
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys as k
-from thoughtline.log.decisions import Action, ReplayDecision
+from thoughtline.log.decisions import Action, ReplayDecision, count_kinds
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Blob, Thought
 from thoughtline.log.quirks import Need
@@ -169,6 +169,7 @@ def _settled_turns(
         turns=known.turns + cut,
         decisions=plan.decisions[: len(known.decisions) + len(outputs)],
         mark=known.mark.followed_by(made[: len(outputs)]),
+        kinds=count_kinds(made[: len(outputs)], known.kinds),
         loop=_loop(path.turns[:cut], known),
         skipped={**known.skipped, **skipped_at(matches[:cut], decision.target.origin)},
         newly_skipped={key: why for key, why in plan.skipped.items() if key in full_keys},

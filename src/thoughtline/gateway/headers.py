@@ -200,5 +200,5 @@ def replay_header(replay_plan: ReplayPlan) -> str:
 
     The first four words have always stood there, in this order; later ones are added behind.
     """
-    value = _HEADER % word_counts(replay_plan.decisions)[:-1]
+    value = _HEADER % word_counts(replay_plan.kinds())[:-1]
     return f"{value}; thinking=off" if replay_plan.thinking_off else value

@@ -7,8 +7,9 @@ is new: `TurnStarted.repeated` says how many of the first decisions are those of
 A mark in the index entry of the turn before proves that they are the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -135,28 +136,16 @@ _WORD = {
     Action.DROPPED: ReplayWord.DROPPED,
 }
 _CARRIED = frozenset({Action.RESTORED, Action.REPLACED, Action.EXACT})
-_NO_MATCH = MatchLevel.NONE
 _encode = msgspec.json.Encoder().encode
 
 
-def tally(decisions: Sequence[ReplayDecision]) -> dict[str, int]:
-    """Count the outputs by action, those missed and those tied, as the log keeps it; no zeros."""
-    counted: dict[str, int] = {}
-    missed = tied = 0
-    for made in decisions:
-        name = made.action._value_  # a member's hash is slow
-        counted[name] = counted.get(name, 0) + 1
-        if made.level is _NO_MATCH and made.unmatched:
-            tied += made.reason == TIED
-            missed += made.reason != TIED
-    if len(counted) > 1:
-        counted = {name: counted[name] for name in _ACTIONS if name in counted}
-    if missed:
-        counted["missed"] = missed
-    if tied:
-        counted["tied"] = tied
-    return counted
+# -- counting ------------------------------------------------------------------------------------
 
+DecisionKind = tuple[Action, MatchLevel, str, bool]
+"""What decisions that are counted alike have in common: the last says whether a turn was found."""
+KindCounts = Mapping[DecisionKind, int]
+"""How many decisions there are of each kind."""
+NO_KINDS: KindCounts = {}
 
 HEADER_ORDER = (
     ReplayWord.RESTORED,
@@ -169,41 +158,81 @@ HEADER_ORDER = (
     ReplayWord.ABSENT,
 )
 """The words in the order of the replay header, which does not say the last one."""
-_ACTIONS = tuple(action.value for action in Action)
-_RESTORED, _REPLACED, _EXACT = Action.RESTORED, Action.REPLACED, Action.EXACT
-_PLACEHOLDER, _DROPPED, _ABSENT = Action.PLACEHOLDER, Action.DROPPED, Action.ABSENT
+_TALLIED = (*[action.value for action in Action], "missed", "tied")
 
 
-def word_counts(decisions: Sequence[ReplayDecision]) -> tuple[int, ...]:
+def count_kinds(
+    decisions: Iterable[ReplayDecision], first: KindCounts = NO_KINDS
+) -> dict[DecisionKind, int]:
+    """Count decisions by kind; `first` are the counts of those before them."""
+    counts = dict(first)
+    for made in decisions:
+        kind = (made.action, made.level, made.reason, made.entry != "")
+        counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+@lru_cache(maxsize=1024)
+def example(kind: DecisionKind) -> ReplayDecision:
+    """A decision of this kind."""
+    action, level, reason, found = kind
+    return ReplayDecision(
+        turn=0, action=action, level=level, reason=reason, entry="found" if found else ""
+    )
+
+
+def tally(decisions: Iterable[ReplayDecision], first: KindCounts = NO_KINDS) -> dict[str, int]:
+    """Count the outputs by action, those missed and those tied, as the log keeps it; no zeros.
+
+    `first` are the counts of those before these.
+    """
+    counted: dict[str, int] = {}
+    for kind, count in count_kinds(decisions, first).items():
+        for name in _tallied(kind):
+            counted[name] = counted.get(name, 0) + count
+    if len(counted) > 1:
+        counted = {name: counted[name] for name in _TALLIED if name in counted}
+    return counted
+
+
+@lru_cache(maxsize=1024)
+def _tallied(kind: DecisionKind) -> tuple[str, ...]:
+    """The names under which the log counts decisions of a kind."""
+    one = example(kind)
+    if not one.unmatched:
+        return (one.action.value,)
+    return one.action.value, "tied" if one.tied else "missed"
+
+
+def word_counts(kinds: KindCounts) -> tuple[int, ...]:
     """Count the outputs by word, zeros included, in the order of `HEADER_ORDER`.
 
     One with a placeholder whose turn was not found counts as both: `placeholder`, and `missed` or
     `tied`. `absent` are only those that lack nothing.
     """
-    if not decisions:
-        return (0,) * len(HEADER_ORDER)
-    count = [decision.action for decision in decisions].count
-    missed = tied = lacking = 0
-    for made in decisions:
-        if made.level is _NO_MATCH and made.unmatched:
-            tied += made.reason == TIED
-            missed += made.reason != TIED
-            lacking += made.action is _ABSENT
-    return (
-        count(_RESTORED),
-        missed,
-        count(_PLACEHOLDER),
-        count(_DROPPED),
-        count(_REPLACED),
-        count(_EXACT),
-        tied,
-        count(_ABSENT) - lacking,
-    )
+    counts = [0] * len(HEADER_ORDER)
+    for kind, count in kinds.items():
+        for place in _places(kind):
+            counts[place] += count
+    return tuple(counts)
 
 
-def count_words(decisions: Sequence[ReplayDecision]) -> dict[ReplayWord, int]:
+@lru_cache(maxsize=1024)
+def _places(kind: DecisionKind) -> tuple[int, ...]:
+    """Where in the order of the header decisions of a kind count."""
+    one = example(kind)
+    words = [one.word] if one.action is not Action.UNKNOWN else []
+    if one.unmatched and one.action is Action.PLACEHOLDER:
+        words.append(ReplayWord.TIED if one.tied else ReplayWord.MISSED)
+    return tuple([HEADER_ORDER.index(word) for word in words])
+
+
+def count_words(decisions: Iterable[ReplayDecision]) -> dict[ReplayWord, int]:
     """Count the outputs by word, zeros included: see `word_counts`."""
-    return dict(zip(HEADER_ORDER, word_counts(decisions), strict=True))
+    return dict(zip(HEADER_ORDER, word_counts(count_kinds(decisions)), strict=True))
+
+
+# -- what a turn repeats of the one before -------------------------------------------------------
 
 
 class RollingMark:

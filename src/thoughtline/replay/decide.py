@@ -126,6 +126,7 @@ class _Planner:
             gap=gap,
             loop=self._counted_loop(),
             first_mark=self.settled.mark,
+            first_kinds=self.settled.kinds,
         )
 
     # -- one output ------------------------------------------------------------------------------

@@ -7,12 +7,16 @@ from msgspec.structs import replace
 
 from thoughtline.dialects.base import Revision
 from thoughtline.log.decisions import (
+    NO_KINDS,
     NO_MARK,
     THINKING_OFF,
     Action,
+    DecisionKind,
+    KindCounts,
     MatchLevel,
     ReplayDecision,
     RollingMark,
+    count_kinds,
 )
 from thoughtline.log.index import IndexEntry
 from thoughtline.replay.match import Matches
@@ -37,6 +41,7 @@ class SettledTurns(Struct, frozen=True, gc=False, kw_only=True):
     turns: int = 0  # how many
     decisions: tuple[ReplayDecision, ...] = ()
     mark: RollingMark = NO_MARK  # of the decisions
+    kinds: KindCounts = NO_KINDS  # how many decisions there are of each
     loop: int = 0  # where the tool loop begins that runs at their end
     skipped: Mapping[str, str] = {}  # what requests to this target went out without, as they say
     newly_skipped: Mapping[str, str] = {}  # and what was decided to go out without beside that
@@ -58,6 +63,11 @@ class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
     gap: int = -1  # the last output before which nothing may be put back, where that counts
     loop: int | None = None  # where the running tool loop begins, where that counts
     first_mark: RollingMark = NO_MARK  # of the decisions that were settled before
+    first_kinds: KindCounts = NO_KINDS  # and how many of these there are of each kind
+
+    def kinds(self) -> dict[DecisionKind, int]:
+        """Return how many decisions there are of each kind; those settled before are counted."""
+        return count_kinds(self.decisions[self.first_mark.count :], self.first_kinds)
 
     def count(self, action: Action) -> int:
         """Return how many outputs have this decision."""
@@ -90,4 +100,10 @@ def without_thoughts(plan: ReplayPlan, bare: ReplayPlan) -> ReplayPlan:
         else made
         for made in plan.decisions
     ]
-    return replace(plan, decisions=tuple(decisions), revisions=bare.revisions)
+    return replace(
+        plan,
+        decisions=tuple(decisions),
+        revisions=bare.revisions,
+        first_mark=NO_MARK,
+        first_kinds=NO_KINDS,
+    )

@@ -5,9 +5,7 @@ from thoughtline.gateway.telemetry import (
     CacheCounts,
     Metrics,
 )
-from thoughtline.gateway.telemetry.metrics import (
-    group_decisions,
-)
+from thoughtline.log.decisions import example
 from thoughtline.replay.plan import ReplayPlan
 
 
@@ -15,8 +13,8 @@ def test_counts():
     assert CacheCounts().rate == "0.0%"
     replay_plan = ReplayPlan(decisions=RULINGS)
     counts = CacheCounts()
-    for decision, count in group_decisions(replay_plan.decisions):
-        counts.add(decision, count)
+    for kind, count in replay_plan.kinds().items():
+        counts.add(example(kind), count)
     assert counts == CacheCounts(hits=5, misses=3, replays=3)
     assert counts.misses == sum(one.unmatched for one in RULINGS)
     assert counts.rate == "37.5%"

@@ -8,7 +8,7 @@ A replay decision is counted under one word (`log.decisions.ReplayWord`).
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
@@ -18,7 +18,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 import thoughtline
-from thoughtline.log.decisions import Action, ReplayDecision
+from thoughtline.log.decisions import Action, ReplayDecision, example
 
 ADDED_BUCKETS = (
     *(0.00005, 0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005),
@@ -34,32 +34,6 @@ _LOOKED_UP = _SENT | {Action.DROPPED, Action.PLACEHOLDER}
 
 
 # -- replay decisions ----------------------------------------------------------------------------
-
-DecisionRun = tuple[ReplayDecision, int]
-"""The first of some neighbours that are counted alike, and how many they are."""
-
-
-def group_decisions(decisions: Iterable[ReplayDecision]) -> list[DecisionRun]:
-    """Count neighbouring decisions of one kind: a long history is mostly one such run."""
-    runs: list[DecisionRun] = []
-    first: ReplayDecision | None = None
-    count = 0
-    for decision in decisions:
-        if (
-            first is not None
-            and decision.action is first.action
-            and decision.level is first.level
-            and decision.reason == first.reason
-            and bool(decision.entry) is bool(first.entry)
-        ):
-            count += 1
-            continue
-        if first is not None:
-            runs.append((first, count))
-        first, count = decision, 1
-    if first is not None:
-        runs.append((first, count))
-    return runs
 
 
 class CacheCounts(Struct):
@@ -99,9 +73,30 @@ class LabelledCounter(Counter[Any]):
         """The metric as Prometheus knows it."""
         name, about, labels = self._about
         family = CounterMetricFamily(name, about, labels=labels)
-        for values, amount in list(self.items()):
+        for values, amount in list(self.labelled().items()):
             family.add_metric(list(map(str, values)), amount)
         yield family
+
+    def labelled(self) -> "Counter[Any]":
+        """The amounts by labels."""
+        return self
+
+
+class DecisionCounter(LabelledCounter):
+    """Replay decisions by provider and kind; their labels are the provider, a word and a level."""
+
+    def labelled(self) -> "Counter[Any]":
+        counts: Counter[Any] = Counter()
+        for (provider, kind), amount in self.items():
+            counts[provider, example(kind).word, example(kind).level] += amount
+        return counts
+
+    def cached(self, before: "Counter[Any]") -> CacheCounts:
+        """Hits and misses, without those that were counted before."""
+        counts = CacheCounts()
+        for (_, kind), amount in (self - before).items():
+            counts.add(example(kind), amount)
+        return counts
 
 
 class Histogram:
@@ -157,11 +152,12 @@ class Metrics:
         self.requests = counter(
             "requests", "Requests that ended.", "upstream", "dialect", "status", "outcome"
         )
-        self.decisions = counter(
-            "outputs",
+        self.decisions = DecisionCounter(
+            "thoughtline_outputs",
             "Replay decisions about the thoughts of earlier outputs, by action and match level.",
-            *("provider", "action", "rung"),
+            ("provider", "action", "rung"),
         )
+        self._own.append(self.decisions)
         self.thinking_off = counter(
             "thinking_off",
             "Requests for which thinking was switched off, because a demanded thought is lost.",

@@ -5,6 +5,7 @@ level lets it through.
 """
 
 import logging
+from collections import Counter
 from typing import Any
 
 from msgspec.structs import astuple
@@ -16,11 +17,7 @@ from thoughtline.engine.recording import Recording
 from thoughtline.errors import Unavailable
 from thoughtline.gateway.settings import mask
 from thoughtline.gateway.telemetry.logs import Log, open_log
-from thoughtline.gateway.telemetry.metrics import (
-    CacheCounts,
-    Metrics,
-    group_decisions,
-)
+from thoughtline.gateway.telemetry.metrics import CacheCounts, Metrics
 from thoughtline.gateway.telemetry.traces import Traces
 from thoughtline.log.decisions import HEADER_ORDER, word_counts
 from thoughtline.log.durations import OutputTiming, output_timing
@@ -47,7 +44,7 @@ class Telemetry:
     ) -> None:
         self.log = log or open_log()
         self.metrics = metrics or Metrics()
-        self.counts = CacheCounts()  # since the start or the last `reset`
+        self._before: Counter[Any] = Counter()  # decisions at the last `reset`
         self._traces = traces
         self._clock = clock or SystemClock()
         self._reports_requests = traces is not None or self.log.is_enabled_for(logging.INFO)
@@ -56,23 +53,28 @@ class Telemetry:
 
     def replayed(self, exchange: Exchange) -> None:
         """The replay decisions are made, and the request goes upstream now."""
-        metrics, provider = self.metrics, exchange.decision.target.origin.provider
+        metrics, decision = self.metrics, exchange.decision
+        plan, provider = decision.replay_plan, decision.target.origin.provider
         metrics.added_latency.observe((self._clock.mono() - exchange.incoming.received) / 1e9)
-        for decision, count in group_decisions(exchange.decision.replay_plan.decisions):
-            metrics.decisions[provider, decision.word, decision.level] += count
-            self.counts.add(decision, count)
-        if exchange.decision.replay_plan.thinking_off:
+        for kind, count in plan.kinds().items():
+            metrics.decisions[provider, kind] += count
+        if plan.fields:
             metrics.thinking_off[provider,] += 1
         whole = exchange.walked_whole
         metrics.histories["whole" if whole else "reused", whole or ""] += 1
-        if exchange.decision.lookup_error:
+        if decision.lookup_error:
             self.log.warning(
-                "lookup_failed", **_place(exchange), reason=scrub(exchange.decision.lookup_error)
+                "lookup_failed", **_place(exchange), reason=scrub(decision.lookup_error)
             )
+
+    @property
+    def counts(self) -> CacheCounts:
+        """Hits and misses since the start or the last `reset`."""
+        return self.metrics.decisions.cached(self._before)
 
     def reset(self) -> None:
         """Set `counts` to zero."""
-        self.counts = CacheCounts()
+        self._before = Counter(self.metrics.decisions)
 
     def recovered(self, exchange: Exchange, strategy: str, *, changed: bool) -> None:
         """A strategy was found for a provider's error; `changed`: the request is sent again."""
@@ -238,7 +240,7 @@ _WORDS = tuple(word.value for word in HEADER_ORDER)
 
 def _replay(decision: RequestDecision) -> dict[str, Any]:
     """The counts of the replay header; words that did not occur are left out."""
-    counts = zip(_WORDS, word_counts(decision.replay_plan.decisions), strict=True)
+    counts = zip(_WORDS, word_counts(decision.replay_plan.kinds()), strict=True)
     facts: dict[str, Any] = {word: count for word, count in counts if count}
     return facts | ({"thinking": "off"} if decision.replay_plan.thinking_off else {})
 
