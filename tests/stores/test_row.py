@@ -82,6 +82,22 @@ def test_every_turn_of_a_batch_has_its_row():
     assert unpacked(rows, batch) == number_events(batch, -1)
 
 
+def test_a_turn_that_starts_another_one_is_a_row_of_its_own():
+    """The second start names the first turn as its parent, as all events of the first do."""
+    first, second = turn("s", "t1", '"x"'), after("s", "t2", "t1")
+    rows = pack(replace(first, drafts=(*first.drafts, *second.drafts)))
+    assert [(row.turn, row.parent) for row in rows] == [("t1", ""), ("t2", "t1")]
+
+
+def test_a_row_knows_its_entry_and_how_many_thoughts_it_has():
+    batch = turn("s", "t1", '"one"', '"two"', drafts=(plain(parent="other"),))
+    rows = pack(batch)
+    assert [(row.turn, row.entry, row.reasoning) for row in rows] == [
+        ("t1", batch.index[0], 2),
+        ("other", None, 0),
+    ]
+
+
 def test_what_a_row_says_of_other_turns():
     [row] = pack(after("s", "t2", "t1"))
     assert (row.turn, row.parent) == ("t2", "t1")

@@ -56,7 +56,7 @@ class _StoredSession:
         self.events: list[Event] = []
         self.positions: list[int] = []  # of the events, among those of all sessions
         self.index: dict[str, IndexEntry] = {}  # turn → index entry
-        self.counts = rules.SessionCounts()
+        self.counts = rules.NO_EVENTS
         self.kept = False  # a person's own: it does not expire
         self.batches: dict[str, int] = {}  # id of a batch → seq of its first event
 
@@ -110,7 +110,7 @@ class MemoryStore:
             stored = self._sessions[batch.session] = _StoredSession(batch.tenant, now)
         stored.touched = max(stored.touched, now)
         stored.kept = stored.kept or batch.kept
-        stored.counts.add(batch.drafts)
+        stored.counts = stored.counts.plus(rules.count_events(batch.drafts))
         if batch.id:
             stored.batches[batch.id] = last + 1
         events = rules.number_events(batch, last)

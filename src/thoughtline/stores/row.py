@@ -17,6 +17,7 @@ models, sizes, and which turn a quarantine or which session a fork refers to.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, Protocol
@@ -26,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from thoughtline.errors import SealError
-from thoughtline.log.events import Draft, Event
+from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
@@ -184,12 +185,15 @@ class Reference(NamedTuple):
 
 
 class Row(Struct):
-    """The events of one turn in one batch, and what is known about them without opening them."""
+    """The events of one turn in one batch, and what is known about them without opening them.
 
-    turn: str  # empty: events of the session itself
-    id: str = ""  # of the batch, at its first row
-    parent: str = ""  # the turn that is continued, where the turn starts here
+    Up to `said` it has the columns of the log, in their order.
+    """
+
     count: int = 0  # events; none: only the entry is new
+    id: str = ""  # of the batch, at its first row
+    turn: str = ""  # empty: events of the session itself
+    parent: str = ""  # the turn that is continued, where the turn starts here
     kinds: int = 0
     began: float = 0.0  # time of the first event
     provider: str = ""
@@ -206,6 +210,8 @@ class Row(Struct):
     said: bytes = b""
     keys: Sequence[bytes] = ()
     references: Sequence[Reference] = ()
+    entry: IndexEntry | None = None  # what the memo says, with its thoughts
+    reasoning: int = 0  # how many of the events are thoughts
 
 
 class _Target(Struct, frozen=True):
@@ -227,6 +233,7 @@ class _Ended(Struct, frozen=True):
 Said = tuple[str, str, float, str, int, str]
 """Id, parent, time, type, version and data of an event; a thought has its own in `thoughts`."""
 
+_parent, _type = itemgetter(1), itemgetter(3)
 _encode = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
 _started = msgspec.json.Decoder(_Started)
@@ -238,26 +245,33 @@ _entry = msgspec.msgpack.Decoder(IndexEntry)
 
 def pack(batch: Batch) -> list[Row]:
     """Return the rows of a batch, not sealed yet."""
-    drafts = batch.drafts
-    turns = [draft.id if draft.type == "turn_started" else draft.parent for draft in drafts]
-    if turns and turns.count(turns[0]) == len(turns):  # the usual case
-        filed = turns[0] in [entry.turn for entry in batch.index]
-        rows = [_pack_events(turns[0], drafts, filed=filed)]
-    else:
-        rows = [
-            _pack_events(turn, [draft for draft, _ in some])
-            for turn, some in groupby(zip(drafts, turns, strict=True), itemgetter(1))
-        ]
+    said: list[Said] = list(map(astuple, batch.drafts))
+    rows = _pack_turns(said, batch.index) if said else []
     by_turn = {row.turn: row for row in rows}  # of several the last
     for entry in batch.index:
         row = by_turn.get(entry.turn)
         if row is None:
-            row = by_turn[entry.turn] = Row(entry.turn)
+            row = by_turn[entry.turn] = Row(turn=entry.turn)
             rows.append(row)
         _file(row, entry)
     if rows:
         rows[0].id = batch.id
     return rows
+
+
+def _pack_turns(said: list[Said], index: Sequence[IndexEntry]) -> list[Row]:
+    """Return a row for every turn that neighbouring events belong to."""
+    types, turns = list(map(_type, said)), list(map(_parent, said))
+    turn = turns[0] = _turn_of(said[0])
+    if turns.count(turn) == len(said) and "turn_started" not in types[1:]:  # the usual case
+        filed = len(index) == 1 and index[0].turn == turn
+        return [_pack_events(turn, said, types, filed=filed)]
+    groups = [(turn, list(some)) for turn, some in groupby(said, _turn_of)]
+    return [_pack_events(turn, some, list(map(_type, some))) for turn, some in groups]
+
+
+def _turn_of(event: Said) -> str:
+    return event[0] if event[3] == "turn_started" else event[1]
 
 
 def seal_rows(rows: Sequence[Row], batch: Batch, cipher: Cipher) -> Sequence[Row]:
@@ -278,34 +292,40 @@ def _sealed(row: Row, batch: Batch, cipher: Cipher) -> Row:
     )
 
 
-def _pack_events(turn: str, drafts: Sequence[Draft], *, filed: bool = False) -> Row:
+def _pack_events(turn: str, said: list[Said], types: Sequence[str], *, filed: bool = False) -> Row:
     """Pack the events of a turn; `filed`: its entry will say where it was sent."""
-    row = Row(turn, count=len(drafts), began=drafts[0].at)
-    said: list[Said] = list(map(astuple, drafts))
+    row = Row(len(said), turn=turn, kinds=_kinds(frozenset(types)), began=said[0][2])
     thoughts: list[tuple[int, str]] = []
     references: list[Reference] = []
-    kinds = 0
-    for place, one in enumerate(drafts):
-        type = one.type
-        kinds |= KINDS.get(type, OTHER)
+    for place, type in enumerate(types):
         if type not in _NOTED:
             continue
+        event = said[place]
         if type == "reasoning":
-            thoughts.append((one.version, one.data))
-            said[place] = (one.id, one.parent, one.at, type, 0, "")
+            thoughts.append(event[4:])
+            said[place] = (*event[:4], 0, "")
         elif type == "turn_started":
-            row.parent = one.parent
+            row.parent = event[1]
             if not filed:
-                _note_start(row, one.data)
+                _note_start(row, event[5])
         elif type == "turn_ended":
-            _note_end(row, one.data)
-        elif reference := _reference(type, one.data):
+            _note_end(row, event[5])
+        elif reference := _reference(type, event[5]):
             references.append(reference)
-    row.kinds = kinds
     row.said = _encode(said)
-    row.thoughts = _encode(thoughts) if thoughts else b""
+    if thoughts:
+        row.thoughts, row.reasoning = _encode(thoughts), len(thoughts)
     row.references = references
     return row
+
+
+@lru_cache(256)
+def _kinds(types: frozenset[str]) -> int:
+    """Return the bits of the types that a row has events of."""
+    bits = 0
+    for type in types:
+        bits |= KINDS.get(type, OTHER)
+    return bits
 
 
 def _note_start(row: Row, data: str) -> None:
@@ -340,7 +360,7 @@ def _file(row: Row, entry: IndexEntry) -> None:
     row.provider, row.endpoint = origin.provider, origin.endpoint
     row.model, row.asked = origin.model, origin.asked
     row.entries, row.chars, row.ended = entries, entry.chars * entries, entry.at
-    row.memo, row.keys = pack_entry(entry), entry.keys
+    row.memo, row.keys, row.entry = pack_entry(entry), entry.keys, entry
 
 
 def pack_entry(entry: IndexEntry) -> bytes:

@@ -6,7 +6,9 @@ thought entries it makes, and what remains of a thought that is to be forgotten.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import count, repeat
+from operator import attrgetter
 
 import msgspec
 from msgspec import Struct
@@ -42,6 +44,8 @@ _forks = msgspec.json.Decoder(_Fork)
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 _DRAFT_TYPES = frozenset({(str, str, time, str, int, str) for time in (float, int)})
 """Types that the fields of a draft may have."""
+_types_of = partial(map, type)
+_time, _type = attrgetter("at"), attrgetter("type")
 
 
 def check_batch(batch: Batch) -> None:
@@ -52,7 +56,7 @@ def check_batch(batch: Batch) -> None:
                 f"an index entry of session {entry.session!r} cannot be filed "
                 f"with session {batch.session!r}"
             )
-    if not {tuple(map(type, astuple(one))) for one in batch.drafts} <= _DRAFT_TYPES:
+    if not _DRAFT_TYPES.issuperset(map(tuple, map(_types_of, map(astuple, batch.drafts)))):
         raise StoreError("an event has a value of another type than its field")
 
 
@@ -161,29 +165,32 @@ def erase_in_batch(batch: Batch, entry_filter: EntryFilter) -> tuple[Batch, int]
     return msgspec.structs.replace(batch, drafts=tuple(drafts), index=index), count
 
 
-class SessionCounts(Struct):
+class SessionCounts(Struct, frozen=True):
     """How many turns a session has, and the times of its first and last event."""
 
     turns: int = 0
     oldest: float | None = None
     newest: float | None = None
 
-    def add(self, drafts: Sequence[Draft]) -> None:
-        """Count more events."""
-        if drafts:
-            times = [draft.at for draft in drafts]
-            turns = [draft.type for draft in drafts].count("turn_started")
-            self._count(turns, min(times), max(times))
+    def plus(self, other: "SessionCounts") -> "SessionCounts":
+        """Return the counts of these events and of others of the session."""
+        if self.oldest is None or self.newest is None:
+            return other
+        if other.oldest is None or other.newest is None:
+            return self
+        oldest, newest = min(self.oldest, other.oldest), max(self.newest, other.newest)
+        return SessionCounts(self.turns + other.turns, oldest, newest)
 
-    def join(self, other: "SessionCounts") -> None:
-        """Add the counts of other events of the session."""
-        if other.oldest is not None and other.newest is not None:
-            self._count(other.turns, other.oldest, other.newest)
 
-    def _count(self, turns: int, oldest: float, newest: float) -> None:
-        self.turns += turns
-        self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
-        self.newest = newest if self.newest is None else max(self.newest, newest)
+NO_EVENTS = SessionCounts()
+
+
+def count_events(drafts: Sequence[Draft]) -> SessionCounts:
+    """Return the counts of some events of a session."""
+    if not drafts:
+        return NO_EVENTS
+    times, types = list(map(_time, drafts)), list(map(_type, drafts))
+    return SessionCounts(types.count("turn_started"), min(times), max(times))
 
 
 class EntrySummary(Struct, frozen=True, gc=False):

@@ -16,7 +16,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
@@ -25,6 +25,8 @@ from thoughtline.stores.row import Row, pack
 ROW_SLOTS = f"({', '.join('?' * 21)})"
 RESERVED_SLOTS = f"({', '.join('?' * 19)}, zeroblob(?), zeroblob(?))"
 """The same where thoughts and everything else said are written afterwards."""
+MEMO = Row.__struct_fields__.index("memo")
+"""How many columns of a row are before those of its content."""
 RESERVED_SIZE = 1 << 20
 """Bytes of thoughts, or of everything else said, from which their place is reserved."""
 SLICE = 1 << 20
@@ -47,36 +49,13 @@ def insert_batch(batch: Batch) -> InsertBatch:
 
 def pack_batch(batch: Batch) -> InsertBatch:
     """Make the rows of a batch that was checked."""
-    counts = rules.SessionCounts()
-    counts.add(batch.drafts)
-    return InsertBatch(batch, counts, pack(batch))
+    return InsertBatch(batch, rules.count_events(batch.drafts), pack(batch))
 
 
 def row_values(row: Row, position: int, session: int, first: int) -> tuple[Any, ...]:
     """Return the values of a row, in the order of the table's columns."""
-    return (
-        position,
-        session,
-        first,
-        row.count,
-        row.id,
-        row.turn,
-        row.parent,
-        row.kinds,
-        row.began,
-        row.provider,
-        row.endpoint,
-        row.model,
-        row.asked,
-        row.served,
-        row.outcome,
-        row.entries,
-        row.chars,
-        row.ended,
-        bytearray(row.memo),
-        bytearray(row.thoughts),
-        bytearray(row.said),
-    )
+    content = bytearray(row.memo), bytearray(row.thoughts), bytearray(row.said)
+    return (position, session, first, *astuple(row)[:MEMO], *content)
 
 
 def is_large(row: Row) -> bool:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.answer_cache import ENTRY_SIZE, entry_size
-from thoughtline.stores.base import MAX_CANDIDATES, Batch
+from thoughtline.stores.base import MAX_CANDIDATES
 from thoughtline.stores.row import STARTED, Row
 from thoughtline.stores.sqlite.inserts import InsertBatch
 
@@ -162,16 +162,19 @@ class JustWritten:
 def _written(insert: InsertBatch, quarantined: set[str]) -> Iterator[_Written]:
     batch = insert.batch
     for row in insert.rows:
-        entry = next((one for one in batch.index if row.memo and one.turn == row.turn), None)
-        whole = entry is not None and row.turn not in quarantined and _is_whole(row, entry, batch)
-        refuses = any(reference.type == "quarantined" for reference in row.references)
+        entry, refuses = row.entry, False
+        whole = entry is not None and row.turn not in quarantined and _is_whole(row, entry, insert)
+        if row.references:
+            refuses = any(reference.type == "quarantined" for reference in row.references)
         yield _Written(batch.tenant, batch.session, row.turn, row.keys, entry, whole, refuses)
 
 
-def _is_whole(row: Row, entry: IndexEntry, batch: Batch) -> bool:
+def _is_whole(row: Row, entry: IndexEntry, insert: InsertBatch) -> bool:
     """Whether the turn starts in this row, with all the thoughts that its entry has."""
-    thoughts = [d for d in batch.drafts if d.type == "reasoning" and d.parent == row.turn]
-    return bool(row.kinds & STARTED) and len(thoughts) == len(entry.thoughts)
+    thoughts = row.reasoning
+    if len(insert.rows) > 1:
+        thoughts = sum([other.reasoning for other in insert.rows if other.turn == row.turn])
+    return bool(row.kinds & STARTED) and thoughts == len(entry.thoughts)
 
 
 def _size(row: _Written) -> int:

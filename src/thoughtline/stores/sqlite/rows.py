@@ -81,7 +81,7 @@ class SessionRow:
         self.touched = touched
         self.written = False
         self.kept = 0
-        self.counts = rules.SessionCounts()
+        self.counts = rules.NO_EVENTS
 
 
 class WriteResult(Struct, frozen=True):
@@ -151,7 +151,7 @@ def write(
             existing.batches[batch.session, batch.id] = session.last + 1
         for row in seal_rows(insert.rows, batch, db.cipher):
             _add(new, existing, batch.session, row, batch.heavy)
-        session.counts.join(insert.counts)
+        session.counts = session.counts.plus(insert.counts)
         session.written = True
         appended.append(batch)
         if batch.kept:
