@@ -83,8 +83,9 @@ async def test_what_comes_after_a_body_is_no_header():
     assert (headers, body) == ([("transfer-encoding", "chunked")], b"ab")
 
 
-async def test_an_answer_to_head_has_no_body(wires):
-    script = (b"HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\n",)
+@pytest.mark.parametrize("more", [b"", b"what nobody wants"])
+async def test_an_answer_to_head_has_no_body(wires, more):
+    script = (b"HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\n" + more,)
     _, (status, _, got) = await exchange(wires, script, method="HEAD", body=b"")
     assert (status, got) == (200, b"")
 

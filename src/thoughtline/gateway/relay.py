@@ -38,8 +38,7 @@ class Relay:
     _committed = False
     _tail = b""  # of an event that is cut: the end of a stream may be cut anywhere
     _ending = False  # inside of an event that may be the last one: it may come in many chunks
-    _between = True  # the last byte sent ended an event: a keep-alive may stand here
-    _seen = b""  # the last chunk
+    _seen = b""  # the last chunk that was sent
     _last = 0.0  # when something was last sent, by the loop's clock
     _interval = 0.0
     _timer: asyncio.TimerHandle | None = None
@@ -62,15 +61,14 @@ class Relay:
     ) -> None:
         """`holds`: the next request may reach another process."""
         self._send = send
-        self._push = push if write_now is not None and not encoding else None
-        self._write_now = write_now
+        at_once = write_now is not None and not encoding
+        self._push = push if at_once else None
+        self._write_now = write_now or _never
         self._start = start  # sends status and headers; None: they are out
         self._recording = recording
         self._dialect = dialect
         self._commit = commit
-        self._seen_end = dialect.stream_end.search
-        stop = dialect.stream_stop if holds and write_now is not None and not encoding else None
-        self._seen_stop = stop.search if stop is not None else None
+        self._stop_mark = dialect.stream_stop if holds and at_once else None
         self._decompressor = Decompressor(encoding) if encoding else UNCOMPRESSED
 
     def forward(self, chunks: AsyncIterator[bytes], *, stream: bool) -> Coroutine[Any, Any, None]:
@@ -80,6 +78,7 @@ class Relay:
     async def _stream(self, chunks: AsyncIterator[bytes]) -> None:
         await self._begin()
         self._loop = asyncio.get_running_loop()
+        self._end_mark = self._dialect.stream_end
         self._ask_for_more()
         try:
             await self._forward_all(chunks)
@@ -93,11 +92,13 @@ class Relay:
     async def _forward_all(self, chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:
             probe = self._tail + chunk
-            if self._seen_stop is not None and (self._held or self._seen_stop(probe)):
+            if self._stop_mark is not None and (self._held or self._stop_mark.search(probe)):
                 await self._hold(chunk, probe)
                 continue
             self._ending = (
-                self._ending or self._decompressor.compressed or self._seen_end(probe) is not None
+                self._ending
+                or self._decompressor.compressed
+                or self._end_mark.search(probe) is not None
             )
             if self._ending and not self._committed:
                 self.take(chunk)
@@ -110,7 +111,7 @@ class Relay:
                 finally:  # a client that leaves here does not make a hole in the record
                     self.take(chunk)
             self._note(chunk, probe)
-            self._ending = self._ending and not self._between
+            self._ending = self._ending and not self._whole_events
             self._ask_for_more()
         if self._held:
             await self._commit_once()
@@ -121,7 +122,7 @@ class Relay:
             self._letting_go = self._loop.call_later(HOLD_TIME, self._let_go_now)
         self._held += chunk
         self._tail = probe[-_OVERLAP:]
-        self._ending = self._ending or self._seen_end(probe) is not None
+        self._ending = self._ending or self._end_mark.search(probe) is not None
         self.take(chunk)
         if self._ending and self._recording.done:  # with all that it says, in one transaction
             self._letting_go.cancel()  # from here on the commit has its own time
@@ -130,7 +131,7 @@ class Relay:
 
     def _let_go_now(self) -> None:
         """Forward what was kept back for too long; a client that is slow gets it at the end."""
-        if self._held and self._write_now is not None and self._write_now(self._held):
+        if self._held and self._write_now(self._held):
             self._released()
 
     async def _let_go(self) -> None:
@@ -140,7 +141,7 @@ class Relay:
 
     def _released(self) -> None:
         self._note(self._held, self._held)
-        self._held, self._seen_stop = b"", None
+        self._held, self._stop_mark = b"", None
 
     def _ask_for_more(self) -> None:
         """Have the next chunks forwarded as soon as they come, unless they are the end."""
@@ -150,9 +151,9 @@ class Relay:
     def _forward_now(self, chunk: bytes) -> bool:
         """Forward a chunk in its callback; False where it may be the end, or the client is slow."""
         probe = self._tail + chunk
-        if self._write_now is None or self._seen_end(probe):
+        if self._end_mark.search(probe):
             return False
-        if self._seen_stop is not None and (self._held or self._seen_stop(probe)):
+        if self._stop_mark is not None and (self._held or self._stop_mark.search(probe)):
             return False
         if not self._write_now(chunk):
             return False
@@ -162,8 +163,8 @@ class Relay:
 
     def _note(self, chunk: bytes, probe: bytes) -> None:
         """Keep of a chunk that was forwarded what the next one needs."""
-        self._between, self._seen = chunk.endswith(_BLANK), chunk
-        self._tail = b"" if self._between else probe[-_OVERLAP:]
+        self._seen = chunk
+        self._tail = b"" if chunk.endswith(_BLANK) else probe[-_OVERLAP:]
         self._last = self._loop.time()
 
     async def _whole(self, chunks: AsyncIterator[bytes]) -> None:
@@ -207,7 +208,12 @@ class Relay:
     @property
     def between(self) -> bool:
         """Whether the client has whole events, and nothing is on its way."""
-        return self._between and not self._busy
+        return self._whole_events and not self._busy
+
+    @property
+    def _whole_events(self) -> bool:
+        """Whether the last byte sent ended an event: a keep-alive may stand behind it."""
+        return not self._seen or self._seen.endswith(_BLANK)
 
     def broken_off(self, client: Dialect, reason: str) -> bytes:
         """The event that ends a stream whose upstream broke off."""
@@ -233,7 +239,7 @@ class Relay:
 
     def stop(self) -> None:
         """No more pings, and nothing that comes is forwarded in its callback any more."""
-        self._write_now = None
+        self._write_now = _never
         if self._letting_go is not None:
             self._letting_go.cancel()
         if self._timer is not None:
@@ -255,3 +261,8 @@ class Relay:
         if self.between and not self._committed:  # a task comes later: half an event may be out
             alive = self._dialect.keepalive_after(self._recording.opening, self._seen)
             await self._forward(alive)
+
+
+def _never(_: bytes) -> bool:
+    """Write nothing at once: to a client for whom that is not possible, or not any more."""
+    return False

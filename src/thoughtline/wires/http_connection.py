@@ -58,14 +58,17 @@ class HttpConnection(asyncio.Protocol):
         self.busy = False  # a request is under way
         self.error: Exception | None = None  # why there is no connection any more
         self.idle_since = 0.0  # by the loop's clock
+        self._buffer: list[bytes] = []  # pieces of the body that nobody has read
+        self.on_body = self._buffer.append  # a callback of the parser that takes no time
         self._parser = httptools.HttpResponseParser(self)  # for one response after the other
         self._reset()
 
     def _reset(self) -> None:
         self.status = 0
         self.headers: Headers = []
-        self._buffer: list[bytes] = []
-        self._buffered = 0
+        self._buffer.clear()
+        self._known = 0  # pieces in the buffer that are no news
+        self._buffered = 0  # bytes that brought them
         self._sink: Sink | None = None  # gets what comes, as long as it takes it
         self._head_size = 0  # bytes of the head; after it, those since the last byte of the body
         self._complete = False  # the response has ended
@@ -101,8 +104,8 @@ class HttpConnection(asyncio.Protocol):
 
     def reusable(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether another request of this event loop may be sent."""
-        sound = self._complete and self._keep_alive and not self._paused and self.error is None
-        return sound and self._loop is loop and not self._transport.is_closing()
+        sound = self._keep_alive and not self._paused and self._loop is loop
+        return sound and not self._transport.is_closing()
 
     def closed_by_peer(self) -> bool:
         """Whether the upstream closed an idle connection, even if the loop did not see it yet."""
@@ -126,7 +129,8 @@ class HttpConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the connection at once."""
-        self.busy = False
+        self.busy = self._keep_alive = False
+        self._sink = None
         self._transport.abort()
 
     # -- the response ----------------------------------------------------------------------------
@@ -139,14 +143,17 @@ class HttpConnection(asyncio.Protocol):
         return self
 
     async def __anext__(self) -> bytes:
-        while not self._buffer:
+        buffer = self._buffer
+        while not buffer:
             if self._complete:
                 raise StopAsyncIteration
             await self._data()
-        buffer, self._buffer, self._buffered = self._buffer, [], 0
+        chunk = b"".join(buffer)
+        buffer.clear()
+        self._known = self._buffered = 0
         if self._paused:
             self._resume()
-        return buffer[0] if len(buffer) == 1 else b"".join(buffer)
+        return chunk
 
     def push(self, sink: Sink) -> None:
         """Give what comes to the sink at once, until it refuses a piece: that one is a chunk again.
@@ -178,16 +185,12 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop has its own class
 
     def data_received(self, data: bytes) -> None:
-        if not self.busy or self._complete:  # no request asked for this
-            self._keep_alive = False
-            self.close()
-            return
-        self.answered = True
-        if len(data) >= LARGE_READ and not self._giving_way:
-            self._give_way()
-        if self.status:
+        if self._sink is not None:
             self._deadline = self._loop.time() + self._idle_timeout
-        buffered = self._buffered
+        elif not self._expected():
+            return
+        if len(data) >= LARGE_READ:
+            self._give_way()
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -196,18 +199,36 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._fail(f"the upstream's answer is not HTTP: {error}")
             return
-        if self._buffered == buffered and not self._head_fits(len(data)):
-            return
+        sink, buffer = self._sink, self._buffer
+        if sink is not None and buffer and sink(b"".join(buffer)):
+            buffer.clear()
+            self._head_size = 0
+        else:
+            self._keep(len(data))
+
+    def _expected(self) -> bool:
+        """Whether a request asked for what comes; otherwise the connection is closed."""
+        if self.busy and not self._complete:
+            self.answered = True
+            return True
+        self.close()
+        return False
+
+    def _keep(self, size: int) -> None:
+        """Count so many bytes that have come, and keep what they brought for the reader."""
+        if self._head_only:
+            self._buffer.clear()  # whatever it is, it is no body
+        if len(self._buffer) == self._known:
+            if not self._head_fits(size):
+                return
+        else:
+            self._known, self._head_size = len(self._buffer), 0
+            self._buffered += size
+            self._sink = None
         if not self.status:
             return
-        if self._sink is not None and self._buffer:
-            pieces = self._buffer
-            if self._sink(pieces[0] if len(pieces) == 1 else b"".join(pieces)):
-                self._buffer, self._buffered = [], 0
-                if not self._complete:
-                    return
-            else:
-                self._sink = None
+        if not self._complete:
+            self._arm(self._idle_timeout)
         if self._buffered > MAX_BUFFERED and not self._paused:
             self._paused = True
             self._transport.pause_reading()
@@ -223,9 +244,10 @@ class HttpConnection(asyncio.Protocol):
 
     def _give_way(self) -> None:
         """Let others have their turn: a loop may read a fast upstream 32 times in one round."""
-        self._giving_way = True
-        self._transport.pause_reading()
-        self._loop.call_soon(self._read_on)
+        if not self._giving_way:
+            self._giving_way = True
+            self._transport.pause_reading()
+            self._loop.call_soon(self._read_on)
 
     def _read_on(self) -> None:
         self._giving_way = False
@@ -234,6 +256,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._keep_alive = False
         if self.error is None:  # otherwise this side gave up first
             why = f"connection lost: {exc}" if exc else "the connection was closed"
             self.error = ConnectionLost(why)
@@ -243,6 +266,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _fail(self, why: str, kind: type[WireError] = ConnectionLost) -> None:
         self.error = kind(why)
+        self._keep_alive = False
         self._transport.abort()
         self._wake()
 
@@ -250,32 +274,20 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._pairs: list[tuple[str, str]] = []
-        if self._complete:  # a second response to one request, however little of it is here
-            self._keep_alive = False
+        if self._complete:  # however little of it is here
+            raise ValueError("a second response to one request")  # stops the parser
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._pairs.append((name.decode("latin-1").lower(), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if self._complete:  # a second response to one request
-            self._keep_alive = False
-            return
         if status < 200:  # an interim response: the final one is to come
             return
         self.status, self.headers = status, self._pairs
         self._pairs = []  # trailers, after the body, are not headers
-        self._arm(self._idle_timeout)
         if self._head_only or status in _NO_BODY:
             self._end(keep_alive=status in _NO_BODY and not self._head_only)
-
-    def on_body(self, body: bytes) -> None:
-        if self._complete:
-            self._keep_alive = False
-            return
-        self._buffer.append(body)
-        self._buffered += len(body)
-        self._head_size = 0
 
     def on_message_complete(self) -> None:
         if self.status and not self._complete:
@@ -283,6 +295,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _end(self, *, keep_alive: bool) -> None:
         self._complete = True
+        self._sink = None  # the last piece is the reader's, who sees the end as well
         unsent = self._transport.get_write_buffer_size()  # answered before all of it was sent
         self._keep_alive = keep_alive and not unsent
 

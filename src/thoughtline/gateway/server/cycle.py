@@ -80,7 +80,7 @@ class RequestCycle:
         self._head_only = head_only  # to a HEAD request
         self.started = False  # its head is made
         self._head = b""  # while it is held back
-        self._chunked = False
+        self._chunked = False  # its body is sent in chunks, and has not ended
         self._body_left = -1  # bytes of the body still to be sent; below 0: unknown
         self.complete = False
 
@@ -130,7 +130,7 @@ class RequestCycle:
 
     def disconnect(self) -> None:
         """The client disconnected."""
-        self.disconnected = True
+        self.disconnected, self._chunked = True, False
         self._notify()
 
     def abort(self) -> bool:
@@ -161,8 +161,11 @@ class RequestCycle:
             return {"type": "http.disconnect"}
         chunks = self._chunks
         self._chunks, self._size, self._unread = [], 0, False
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        return {"type": "http.request", "body": body, "more_body": self._more_body}
+        return {
+            "type": "http.request",
+            "body": b"".join(chunks),  # of one, that is itself
+            "more_body": self._more_body,
+        }
 
     def take_body(self) -> bytes | None:
         """The body, where all of it is here and none of it was received; else `receive` has it."""
@@ -170,7 +173,7 @@ class RequestCycle:
             return None
         chunks = self._chunks
         self._chunks, self._size, self._unread = [], 0, False
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return b"".join(chunks)
 
     # -- for the application: the response -------------------------------------------------------
 
@@ -194,8 +197,6 @@ class RequestCycle:
         """Send a chunk of a stream at once; False where the client has to be waited for."""
         if not self._chunked or self._connection.flow.write_paused:
             return False
-        if self.disconnected or self.complete:
-            return False
         framed = b"%x\r\n%b\r\n" % (len(chunk), chunk)
         if self._head:
             self._write(framed)
@@ -205,27 +206,30 @@ class RequestCycle:
 
     def _send_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.started, self._expects_continue = True, False
-        lines = [STATUS_LINE.get(status) or b"HTTP/1.1 %d \r\n" % status]  # beyond 599: no words
         if self._more_body:  # nobody will read the rest of the request
             self.keep_alive = False
-        named = [(name.lower(), value) for name, value in headers]
-        known = dict(named)
+        pairs = list(headers)
+        known = dict(pairs)
+        if not b"".join(known).islower():
+            pairs = [(name.lower(), value) for name, value in pairs]
+            known = dict(pairs)
         if not _CONNECTION_HEADERS.isdisjoint(known):
-            closes = [b"close" in v.lower() for n, v in named if n in _CONNECTION_HEADERS]
+            closes = [b"close" in v.lower() for n, v in pairs if n in _CONNECTION_HEADERS]
             self.keep_alive = self.keep_alive and not any(closes)
-            named = [pair for pair in named if pair[0] not in _CONNECTION_HEADERS]
+            pairs = [pair for pair in pairs if pair[0] not in _CONNECTION_HEADERS]
+        lines = [*map(b": ".join, pairs)]
         if b"content-length" in known:
             self._body_left = int(known[b"content-length"])
-        lines += [b"%b: %b\r\n" % pair for pair in named]
         if self._head_only or status in _NO_BODY:
             self._body_left = 0
         elif self._body_left < 0:
             self._chunked = True
-            lines.append(b"transfer-encoding: chunked\r\n")
+            lines.append(b"transfer-encoding: chunked")
         if not self.keep_alive:
-            lines.append(b"connection: close\r\n")
-        lines.append(b"\r\n")
-        head = b"".join(lines)
+            lines.append(b"connection: close")
+        lines += (b"", b"")
+        first = STATUS_LINE.get(status) or b"HTTP/1.1 %d \r\n" % status  # beyond 599: no words
+        head = first + b"\r\n".join(lines)
         if head.translate(None, _LEGAL) != b"\r\n" * len(lines):  # header injection
             raise RuntimeError("a header of the response holds a control character")
         self._head = head
@@ -247,7 +251,7 @@ class RequestCycle:
         self._flush()
         if self._body_left > 0:
             raise RuntimeError("the response is shorter than its content-length")
-        self.complete = True
+        self.complete, self._chunked = True, False
         self._notify()
         if not self.keep_alive:
             self._connection.close_gently()
