@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from thoughtline.errors import Unreadable
 from thoughtline.log.decisions import tally
@@ -99,20 +100,24 @@ def ended_counts(body: TurnEnded, usage: Usage | None, endpoint: str = "") -> di
 
 def token_counts(usage: Usage) -> dict[str, int]:
     """Return the tokens of a turn, and whether its prompt was long; no zeros."""
-    counts: dict[str, int] = {}
+    counts: defaultdict[str, int] = defaultdict(int)
+    _add_tokens(counts, usage)
+    return dict(counts)
+
+
+def _add_tokens(counts: defaultdict[str, int], usage: Usage) -> None:
     if usage.input:
-        counts["input_tokens"] = usage.input
+        counts["input_tokens"] += usage.input
         if usage.input > LONG_PROMPT:
-            counts["long_turns"] = 1
+            counts["long_turns"] += 1
     if usage.output:
-        counts["output_tokens"] = usage.output
+        counts["output_tokens"] += usage.output
     if usage.reasoning:
-        counts["reasoning_tokens"] = usage.reasoning
+        counts["reasoning_tokens"] += usage.reasoning
     if usage.cached:
-        counts["cached_tokens"] = usage.cached
+        counts["cached_tokens"] += usage.cached
     if usage.cache_write:
-        counts["cache_write_tokens"] = usage.cache_write
-    return counts
+        counts["cache_write_tokens"] += usage.cache_write
 
 
 def _no_counts() -> defaultdict[tuple[int, str, str], defaultdict[str, int]]:
@@ -216,15 +221,14 @@ class TurnCounter:
         if version < _NEWEST_END:
             usage = usage_of(usage, version=version, dialect=target.dialect)
         if body.outcome is _COMPLETED and not target.endpoint.startswith(SIMULATED):
-            more = None if usage is None else token_counts(usage)
-        else:
-            more = ended_counts(body, usage, target.endpoint)
-        if more:
+            if usage is not None and any(astuple(usage)):
+                _add_tokens(self._counts_of(at, target), usage)
+        elif more := ended_counts(body, usage, target.endpoint):
             counts = self._counts_of(at, target)
             for name, count in more.items():
                 counts[name] += count
 
-    def _counts_of(self, at: float, target: Origin) -> dict[str, int]:
+    def _counts_of(self, at: float, target: Origin) -> defaultdict[str, int]:
         if not self._begin <= at < self._end:
             at = at if 0 <= at < _LATEST else 0.0  # of no interval that anybody asks for
             self._begin = int(at // FINE) * FINE

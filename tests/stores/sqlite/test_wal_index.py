@@ -56,6 +56,7 @@ def test_it_stays_the_same_while_nothing_is_committed(path, db):
     assert index.header() == before
     db.execute("ROLLBACK")
     assert index.header() == before
+    assert index.reads(before)
 
 
 def test_every_commit_changes_it_whoever_makes_it(path, db):
@@ -91,6 +92,7 @@ def test_half_a_change_and_an_unknown_version_are_not_read(path, db):
             file.write(changed)
             file.flush()
             assert index.header() is None
+            assert not index.reads(whole)
         file.seek(0)
         file.write(whole)
 
@@ -99,6 +101,7 @@ def test_without_an_index_there_is_no_header(tmp_path):
     assert WalIndex(tmp_path / "nothing.db").header() is None
     sqlite3.connect(tmp_path / "plain.db").execute("CREATE TABLE t (x)").close()
     assert WalIndex(tmp_path / "plain.db").header() is None
+    assert not WalIndex(tmp_path / "plain.db").reads(None)
 
 
 def test_mapping_an_index_does_not_lose_the_locks_of_sqlite(path, db):

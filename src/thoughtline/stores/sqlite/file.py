@@ -64,6 +64,7 @@ class DatabaseFile:
             )
         self.path = path.absolute()
         self.timeout = timeout
+        self._name = str(self.path)
         self._wal = self.path.with_name(self.path.name + "-wal")
         self._synchronous = synchronous
         self.keychain = keychain
@@ -72,7 +73,7 @@ class DatabaseFile:
     def inode(self) -> tuple[int, int] | None:
         """Return device and inode of the file at the path; None when there is none."""
         try:
-            found = self.path.stat()
+            found = os.stat(self._name)  # noqa: PTH116 (twice for every transaction)
         except OSError:
             return None
         return found.st_dev, found.st_ino

@@ -8,16 +8,24 @@ or the start of a turn is only in the file, they begin again, and `turn_counts` 
 
 import threading
 from collections.abc import Iterable
+from itertools import compress
+from operator import attrgetter
+
+from msgspec.structs import astuple
 
 from thoughtline.log.events import TurnStarted
-from thoughtline.log.turn_counts import TurnCounter
+from thoughtline.log.turn_counts import TYPES, TurnCounter
 from thoughtline.stores.base import Batch
+from thoughtline.stores.sqlite.inserts import InsertBatch
 from thoughtline.stores.sqlite.turn_counts import EventCounts
 
 MAX_RUNNING = 10_000
 """Turns without an end whose starts are remembered."""
 MAX_INTERVALS = 1_000
 """Intervals, each for one provider and model, that are held."""
+
+_COUNTED = frozenset(TYPES)
+_type = attrgetter("type")
 
 
 class _StartElsewhereError(Exception):
@@ -40,7 +48,7 @@ class FreshCounts:
         self._wanted = False
         self._after = self._last = -1  # what is counted is between these positions
 
-    def add(self, batches: Iterable[Batch], first: int, last: int) -> None:
+    def add(self, inserts: Iterable[InsertBatch], first: int, last: int) -> None:
         """Count what a transaction has written: all events of these positions."""
         if not self._wanted:
             return
@@ -48,8 +56,8 @@ class FreshCounts:
             if first != self._last + 1:  # others have written meanwhile
                 self._begin(first - 1)
             try:
-                for batch in batches:
-                    self._count(batch)
+                for insert in inserts:
+                    self._count(insert.batch)
             except Exception:  # noqa: BLE001 — then it is counted from the file, or fails there
                 self._begin(last)
             if self._counter.intervals > MAX_INTERVALS:
@@ -77,13 +85,12 @@ class FreshCounts:
             self._begin(self._last)
 
     def _count(self, batch: Batch) -> None:
-        for draft in batch.drafts:
-            if draft.type == "turn_started":
-                turn = (batch.session, draft.id)
-                self._counter.add_start(turn, draft.at, draft.version, draft.data)
-            elif draft.type == "turn_ended":
-                turn = (batch.session, draft.parent)
-                self._counter.add_end(turn, 0, draft.at, draft.version, draft.data)
+        counted = map(_COUNTED.__contains__, map(_type, batch.drafts))
+        for id, parent, at, type, version, data in map(astuple, compress(batch.drafts, counted)):
+            if type == "turn_started":
+                self._counter.add_start((batch.session, id), at, version, data)
+            else:
+                self._counter.add_end((batch.session, parent), 0, at, version, data)
 
     def _begin(self, after: int) -> None:
         self._counter.take()

@@ -10,8 +10,9 @@ The writer's thread adds, event loops look: what was added is filed by the first
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -28,6 +29,8 @@ MAX_BYTES = 1 << 20
 Key = tuple[str, bytes]
 """Tenant and look-up key."""
 
+_type = attrgetter("type")
+
 
 class _Written(Struct, frozen=True):
     """A row that was written."""
@@ -39,6 +42,7 @@ class _Written(Struct, frozen=True):
     entry: IndexEntry | None  # None: none is filed with it
     whole: bool  # the entry is all that a look-up finds of the turn
     refuses: bool  # it says that thoughts were refused
+    size: int  # bytes of memory, about
 
 
 class _Group(Struct, frozen=True):
@@ -46,7 +50,7 @@ class _Group(Struct, frozen=True):
 
     rows: Sequence[_Written]
     names: set[Key]
-    size: int  # bytes of memory, about
+    size: int
 
 
 class JustWritten:
@@ -69,8 +73,13 @@ class JustWritten:
         `names` are the keys that had entries before, `quarantined` the turns that were
         refused before.
         """
-        rows = [row for insert in inserts for row in _written(insert, quarantined)]
-        size = sum([_size(row) for row in rows])
+        rows: list[_Written] = []
+        size = 0
+        for insert in inserts:
+            for row in insert.rows:
+                written = _written(insert, row, quarantined)
+                rows.append(written)
+                size += written.size
         with self._lock:
             if changes != self._changes:
                 self._clear()
@@ -111,9 +120,8 @@ class JustWritten:
                 self._answers[key] = (entry, *self._answers[key])[:MAX_CANDIDATES]
             elif (row.tenant, name) not in names:
                 self._answers[key] = (entry,)
-        size = entry_size(entry)
-        self._turns[row.session, row.turn] = (keys, size)
-        self._size += size
+        self._turns[row.session, row.turn] = (keys, row.size)
+        self._size += row.size
 
     def _drop(self, turn: tuple[str, str]) -> Sequence[Key]:
         """Drop what is filed under the keys of a turn; returns the keys."""
@@ -159,23 +167,19 @@ class JustWritten:
         self._size = 0
 
 
-def _written(insert: InsertBatch, quarantined: set[str]) -> Iterator[_Written]:
-    batch = insert.batch
-    for row in insert.rows:
-        entry, refuses = row.entry, False
-        whole = entry is not None and row.turn not in quarantined and _is_whole(row, entry, insert)
-        if row.references:
-            refuses = any(reference.type == "quarantined" for reference in row.references)
-        yield _Written(batch.tenant, batch.session, row.turn, row.keys, entry, whole, refuses)
+def _written(insert: InsertBatch, row: Row, quarantined: set[str]) -> _Written:
+    batch, entry = insert.batch, row.entry
+    whole = entry is not None and row.turn not in quarantined and _is_whole(row, entry, insert)
+    refuses = "quarantined" in map(_type, row.references)
+    size = ENTRY_SIZE if entry is None else entry_size(entry)
+    return _Written(batch.tenant, batch.session, row.turn, row.keys, entry, whole, refuses, size)
 
 
 def _is_whole(row: Row, entry: IndexEntry, insert: InsertBatch) -> bool:
     """Whether the turn starts in this row, with all the thoughts that its entry has."""
+    if not row.kinds & STARTED:
+        return False
     thoughts = row.reasoning
     if len(insert.rows) > 1:
         thoughts = sum([other.reasoning for other in insert.rows if other.turn == row.turn])
-    return bool(row.kinds & STARTED) and thoughts == len(entry.thoughts)
-
-
-def _size(row: _Written) -> int:
-    return entry_size(row.entry) if row.entry is not None else ENTRY_SIZE
+    return thoughts == len(entry.thoughts)

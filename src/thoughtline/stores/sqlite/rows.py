@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from thoughtline.errors import Conflict
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
-from thoughtline.stores.row import PlainCipher, Row, seal_rows
+from thoughtline.stores.row import PLAIN, Row, seal_rows
 from thoughtline.stores.sqlite import filed_entries, key_tables, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.inserts import (
@@ -45,6 +46,10 @@ _look_up_batch = load("look_up_batch.sql")
 _ASKED = ("?", "?", "(?, ?, ?)", "(?, ?)", "?")
 """Slots for one of each kind that is looked up: sessions, tenants, turns, keys, turns again."""
 _COLUMNS = tuple(slots.count("?") for slots in _ASKED)
+_NO_KEY = ["", ""]
+"""A tenant and a key that nothing is filed under: keys are no texts."""
+MOST_KEYS = 16
+"""Keys of a turn alone up to which every number has a statement of its own."""
 _known = msgspec.json.Decoder(dict[str, tuple[int, str, int, int, float]])
 _found = msgspec.json.Decoder(list[tuple[str, str, str, int, int, int]])
 _turns = msgspec.json.Decoder(set[str])
@@ -52,36 +57,16 @@ _taken = msgspec.json.Decoder(list[tuple[str, str]])
 _numbers = msgspec.json.Decoder(dict[str, int])
 
 
-class SessionRow:
+class SessionRow(Struct):
     """A session while a group is written."""
 
-    __slots__ = (
-        "counts",
-        "kept",
-        "last",
-        "number",
-        "tenant",
-        "tenant_number",
-        "touched",
-        "written",
-    )
-
-    def __init__(
-        self,
-        number: int = 0,
-        tenant: str | None = None,
-        tenant_number: int = 0,
-        last: int = -1,
-        touched: float = -inf,
-    ) -> None:
-        self.number = number  # 0: not in the table yet
-        self.tenant = tenant  # None: the session is new
-        self.tenant_number = tenant_number
-        self.last = last
-        self.touched = touched
-        self.written = False
-        self.kept = 0
-        self.counts = rules.NO_EVENTS
+    number: int = 0  # 0: not in the table yet
+    tenant: str | None = None  # None: the session is new
+    tenant_number: int = 0
+    last: int = -1
+    touched: float = -inf
+    counts: rules.SessionCounts | None = None  # of what is written; None: nothing is
+    kept: int = 0
 
 
 class WriteResult(Struct, frozen=True):
@@ -90,8 +75,7 @@ class WriteResult(Struct, frozen=True):
     results: list[int | Conflict]  # per batch, the seq before its first event
     first: int | None  # position of the group's first event; None when there is none
     last: int  # position of its last event
-    appended: list[Batch]  # without those that were there already, or may not be written
-    sessions: frozenset[str]
+    appended: list[InsertBatch]  # without those that were there already, or may not be written
     hits: list[str]  # sessions that were touched a moment ago, and are not touched now
     names: set[tuple[str, bytes]] | None  # tenants and keys that had entries before
     quarantined: set[str]  # turns that were refused before
@@ -132,8 +116,8 @@ def write(
     existing = _look_up(db, batches)
     key_tables.check_writer(db, existing.sealing)
     results: list[int | Conflict] = []
+    appended: list[InsertBatch] = []
     new, first = _NewRows(), existing.position + 1
-    appended: list[Batch] = []
     for insert in batches:
         batch = insert.batch
         session = existing.sessions[batch.session]
@@ -147,28 +131,25 @@ def write(
         if not session.number:
             _number_session(db, existing, session, batch.tenant)
         results.append(session.last)
+        appended.append(insert)
         if batch.id:
             existing.batches[batch.session, batch.id] = session.last + 1
         for row in seal_rows(insert.rows, batch, db.cipher):
-            _add(new, existing, batch.session, row, batch.heavy)
-        session.counts = session.counts.plus(insert.counts)
-        session.written = True
-        appended.append(batch)
+            _add(new, existing, batch, row)
+        counts = session.counts
+        session.counts = insert.counts if counts is None else counts.plus(insert.counts)
         if batch.kept:
             session.kept = 1
-    written = {session: row for session, row in existing.sessions.items() if row.written}
-    hits = _write_sessions(db, written, now, since)
+    hits = _write_sessions(db, existing.sessions, now, since)
     _insert(db, new)
-    anything = existing.position >= first
     return WriteResult(
-        results=results,
-        first=first if anything else None,
-        last=existing.position,
-        appended=appended,
-        sessions=frozenset(written),
-        hits=hits,
-        names=existing.names,
-        quarantined=existing.quarantined,
+        results,
+        first if existing.position >= first else None,
+        existing.position,
+        appended,
+        hits,
+        existing.names,
+        existing.quarantined,
     )
 
 
@@ -176,7 +157,7 @@ def file_again(db: Connection, insert: InsertBatch) -> None:
     """File the entries of a session that is there, without touching it."""
     existing, new = _look_up(db, [insert]), _NewRows()
     for row in seal_rows(insert.rows, insert.batch, db.cipher):
-        _add(new, existing, insert.batch.session, row)
+        _add(new, existing, insert.batch, row)
     _insert(db, new)
 
 
@@ -184,7 +165,8 @@ def _insert(db: Connection, new: _NewRows) -> None:
     statements.execute(db, _ROWS, ROW_SLOTS, new.rows)
     if new.large:
         _insert_large(db, new.large)
-    statements.execute(db, _POINTERS, "(?, ?, ?, ?)", new.pointers)
+    if new.pointers:
+        statements.execute(db, _POINTERS, "(?, ?, ?, ?)", new.pointers)
     filed_entries.insert_keys(db, new.keys)
     if new.filed_again:
         filed_entries.take_out(db, filed_entries.read_rows(db, new.filed_again))
@@ -205,21 +187,21 @@ def _insert_large(db: Connection, large: Sequence[tuple[int, Row, Sequence[Any]]
         db.execute(f"{_CACHE} = {usual}")
 
 
-def _add(new: _NewRows, existing: ExistingRows, name: str, row: Row, heavy: bool = False) -> None:
+def _add(new: _NewRows, existing: ExistingRows, batch: Batch, row: Row) -> None:
     """Number a row and add its values."""
-    session = existing.sessions[name]
-    existing.position += row.count or 1
-    position = existing.position
-    if heavy and is_large(row):
-        values = reserved_values(row, position, session.number, session.last + 1)
-        new.large.append((position, row, values))
+    session = existing.sessions[batch.session]
+    position = existing.position = existing.position + (row.count or 1)
+    place = (position, session.number, session.last + 1)
+    if batch.heavy and is_large(row):
+        new.large.append((position, row, reserved_values(row, *place)))
     else:
-        new.rows += row_values(row, position, session.number, session.last + 1)
+        new.rows += row_values(row, *place)
     session.last += row.count
     if row.memo:
-        if (name, row.turn) in existing.filed:
-            new.filed_again.append(existing.filed[name, row.turn])
-        existing.filed[name, row.turn] = position
+        turn = (batch.session, row.turn)
+        if turn in existing.filed:
+            new.filed_again.append(existing.filed[turn])
+        existing.filed[turn] = position
         new.keys += key_values(row, position, session.tenant_number)
     for reference in row.references:
         new.pointers += (session.number, *reference)
@@ -234,27 +216,43 @@ def _statement(*widths: int) -> str:
     return statement
 
 
-def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
-    sessions: list[Any] = list({insert.batch.session: None for insert in batches})
-    tenants: list[Any] = list({insert.batch.tenant: None for insert in batches})
-    turns: list[Any] = []
-    keys: list[Any] = []
-    plain = isinstance(db.cipher, PlainCipher)  # else a key may be filed under other names
-    for insert in batches:
-        session, tenant = insert.batch.session, insert.batch.tenant
-        for row in insert.rows:
-            if row.id or row.memo:
-                turns += (session, row.turn, row.id)
-            if plain and row.keys:
-                keys += chain.from_iterable(zip(repeat(tenant), map(bytearray, row.keys)))
+def _question(
+    sessions: list[Any], tenants: list[Any], turns: list[Any], keys: list[Any]
+) -> tuple[str, list[Any]]:
+    """Return the statement that looks all of these up, and its values."""
+    if len(turns) == 3 and len(sessions) == len(tenants) == 1 and len(keys) <= MOST_KEYS * 2:
+        keys = keys or _NO_KEY
+        return _statement(1, 1, 1, len(keys) // 2, 1), [
+            *sessions,
+            *tenants,
+            *turns,
+            *keys,
+            turns[1],
+        ]
     asked = (sessions, tenants, turns, keys, turns[1::3])
     padded = [
         statements.padded(values, columns) for values, columns in zip(asked, _COLUMNS, strict=True)
     ]
     widths = [len(values) // columns for values, columns in zip(padded, _COLUMNS, strict=True)]
-    values = list(chain.from_iterable(padded))
-    result = db.execute(_statement(*widths), values).fetchone()
-    known, numbers, found, taken, refused, *last = result
+    return _statement(*widths), list(chain.from_iterable(padded))
+
+
+def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
+    sessions: dict[str, None] = {}
+    tenants: dict[str, None] = {}
+    turns: list[Any] = []
+    keys: list[Any] = []
+    plain = db.cipher is PLAIN  # else a key may be filed under other names
+    for insert in batches:
+        session, tenant = insert.batch.session, insert.batch.tenant
+        sessions[session] = tenants[tenant] = None
+        for row in insert.rows:
+            if row.id or row.memo:
+                turns += (session, row.turn, row.id)
+            if plain and row.keys:
+                keys += chain.from_iterable(zip(repeat(tenant), map(bytearray, row.keys)))
+    statement, values = _question(list(sessions), list(tenants), turns, keys)
+    known, numbers, found, taken, refused, *last = db.execute(statement, values).fetchone()
     stored = _known.decode(known)
     rows = {id: SessionRow(*stored[id]) if id in stored else SessionRow() for id in sessions}
     before, filed = {}, {}
@@ -280,20 +278,23 @@ def _number_session(db: Connection, existing: ExistingRows, row: SessionRow, ten
 
 
 def _write_sessions(
-    db: Connection, written: dict[str, SessionRow], now: float, since: float
+    db: Connection, sessions: dict[str, SessionRow], now: float, since: float
 ) -> list[str]:
     touched: list[Any] = []
     counted: list[Any] = []
     hits: list[str] = []
-    for session, row in written.items():
-        counts = row.counts
-        values: list[Any] = [row.number, session, row.tenant_number, now, now, row.last]
-        values += (counts.turns, counts.oldest, counts.newest, row.kept)
+    for session, row in sessions.items():
+        if row.counts is None:
+            continue
+        values = (row.number, session, row.tenant_number, now, now, row.last)
+        values += (*astuple(row.counts), row.kept)
         if row.touched >= since:
             hits.append(session)
             counted += values
         else:
             touched += values
-    statements.execute(db, _SESSIONS, SESSION_SLOTS, touched)
-    statements.execute(db, _COUNT_SESSIONS, SESSION_SLOTS, counted)
+    if touched:
+        statements.execute(db, _SESSIONS, SESSION_SLOTS, touched)
+    if counted:
+        statements.execute(db, _COUNT_SESSIONS, SESSION_SLOTS, counted)
     return hits

@@ -41,6 +41,9 @@ class Subscribers:
         self._waiting: set[Subscriber] = set()
         self.closed = False
 
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
     @contextmanager
     def subscribe(self, session: str | None) -> Iterator[Subscriber]:
         """Add a subscriber for the length of a `with` block."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _SIZE = 48
-"""Bytes of the header. It stands there twice, so that half a change is noticed."""
+"""Bytes of the header. It stands there twice, and is read so: half a change is noticed."""
 _VERSIONS = ((3007000).to_bytes(4, "little"), (3007000).to_bytes(4, "big"))
 """What it begins with: any other is not understood."""
 
@@ -47,9 +47,14 @@ class WalIndex:
         memory = self._memory
         if memory is None:
             return None
-        header = memory[:_SIZE]
-        whole = header == memory[_SIZE : 2 * _SIZE] and header.startswith(_VERSIONS)
-        return header if whole else None
+        both = memory[: 2 * _SIZE]
+        whole = both[:_SIZE] == both[_SIZE:] and both.startswith(_VERSIONS)
+        return both if whole else None
+
+    def reads(self, header: bytes | None) -> bool:
+        """Whether this header is still there."""
+        memory = self._memory
+        return memory is not None and memory[: 2 * _SIZE] == header
 
 
 def _map(path: Path) -> mmap.mmap:

@@ -18,7 +18,7 @@ import asyncio
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from queue import Empty, SimpleQueue
@@ -101,7 +101,6 @@ class Writer:
         self._changes = 0
         self.just_written = JustWritten()
         self.fresh_counts = FreshCounts()
-        self._written: rows.WriteResult | None = None  # is to be counted
 
     # -- for event loops ---------------------------------------------------------------------
 
@@ -122,7 +121,8 @@ class Writer:
         with self._lock:
             if self._closing:
                 raise Unavailable("this store is closed; open it again")
-            self._start()
+            if self._thread is None:
+                self._start()
             self._jobs.append(_Job(work, future))
             if loop not in self._waking:
                 self._waking.add(loop)
@@ -130,17 +130,13 @@ class Writer:
         return future
 
     def _wake_thread(self, loop: asyncio.AbstractEventLoop) -> None:
-        with self._lock:
-            self._waking.discard(loop)
+        self._waking.discard(loop)
         if self._wake.empty():  # else the thread is being woken and takes all jobs
             self._wake.put(None)
 
     def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._run, name="thoughtline-writer", daemon=True
-            )
-            self._thread.start()
+        self._thread = threading.Thread(target=self._run, name="thoughtline-writer", daemon=True)
+        self._thread.start()
 
     def touch(self, sessions: Iterable[str], at: float) -> None:
         """Note that these sessions were hit."""
@@ -149,7 +145,8 @@ class Writer:
             self._hits.update(dict.fromkeys(sessions, at))
             if self._hits and not waiting and not self._closing:
                 self._hits_due = self._clock.mono() + self._touch_every
-                self._start()
+                if self._thread is None:
+                    self._start()
                 self._wake.put(None)
 
     @property
@@ -181,7 +178,7 @@ class Writer:
     def _unmoved(self) -> bool:
         """Whether it is certain that nobody has committed since changes were counted."""
         index, header = self._wal_index, self._header
-        return index is not None and header is not None and index.header() == header
+        return index is not None and index.reads(header)
 
     def _count_change(self) -> bool:
         """Count a change that others made; returns whether that can be told."""
@@ -212,13 +209,9 @@ class Writer:
     # -- the thread --------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
+        while not self._closing or self._jobs:
             self._serve_next()
-            done = self._closing and not self._jobs
-            if done or self._clock.mono() >= self._hits_due:
-                self._write_hits()
-            if done:
-                break
+        self._write_hits()
         with self._in_use:
             self._disconnect()
             self._close_failed()
@@ -226,36 +219,42 @@ class Writer:
 
     def _serve_next(self) -> None:
         """Wait for jobs and do them; nothing holds them when this returns."""
-        for group in _groups(self._take()):
-            self._serve(group)
+        timeout = None
+        if self._hits:
+            now = self._clock.mono()
+            if now >= self._hits_due:
+                self._write_hits()
+            timeout = max(self._hits_due - now, 0) / 1e9
+        if not self._jobs:
+            try:
+                self._wake.get(timeout=timeout)
+            except Empty:
+                return
+        if jobs := self._take():
+            self._serve(jobs)
 
     def _take(self) -> list[_Job]:
-        """Wait for jobs (or until hits are due), then take those that are queued."""
-        if not self._jobs:
-            timeout = max(self._hits_due - self._clock.mono(), 0) / 1e9 if self._hits else None
-            with suppress(Empty):
-                self._wake.get(timeout=timeout)
+        """Take the batches that are queued next to one another, or one function."""
         jobs: list[_Job] = []
         events = 0
         while self._jobs and len(jobs) < MAX_BATCHES and events < MAX_EVENTS:
-            job = self._jobs.popleft()
-            jobs.append(job)
-            if isinstance(job.work, InsertBatch):
-                events += len(job.work.batch.drafts)
-            elif isinstance(job.work, Batch):
-                events += len(job.work.drafts)
+            job = self._jobs[0]
+            if isinstance(job.work, Batch):
                 job.work = _packed(job.work)
+            if not isinstance(job.work, InsertBatch):
+                return jobs or [self._jobs.popleft()]
+            events += len(job.work.batch.drafts)
+            jobs.append(self._jobs.popleft())
         return jobs
 
     def _serve(self, jobs: Sequence[_Job]) -> None:
         """Do the jobs and set their results, or the error."""
+        written, work = None, jobs[0].work
         try:
-            if len(jobs) == 1 and not isinstance(jobs[0].work, InsertBatch | Batch):
-                self._write_hits()
-                self.just_written.clear()
-                jobs[0].result = self._transact(jobs[0].work)
-            else:
-                self._append(jobs)
+            if isinstance(work, InsertBatch):
+                written = self._append(jobs)
+            elif not isinstance(work, Batch):  # those are packed when they are taken
+                jobs[0].result = self._do(work)
         except Exception as error:  # noqa: BLE001 — the thread must outlive every error
             failure = self._file.explain(error)
             for job in jobs:
@@ -264,57 +263,69 @@ class Writer:
         for job in jobs:
             waiting.setdefault(job.future.get_loop(), []).append(job)
         for loop, done in waiting.items():
-            with suppress(RuntimeError):  # that loop is closed: nobody waits
+            try:
                 loop.call_soon_threadsafe(_set_results, done)
-        written, self._written = self._written, None
+            except RuntimeError:  # that loop is closed: nobody waits
+                continue
         if written is not None and written.first is not None:
             self.fresh_counts.add(written.appended, written.first, written.last)
 
-    def _append(self, jobs: Sequence[_Job]) -> None:
-        batches = [job.work for job in jobs if isinstance(job.work, InsertBatch)]
+    def _do(self, work: Work[Any]) -> object:
+        """Run a function, in a transaction of its own."""
+        self._write_hits()
+        self.just_written.clear()
+        return self._transact(work)
+
+    def _append(self, jobs: Sequence[_Job]) -> rows.WriteResult | None:
+        """Write the batches of a group; returns what was written, if it was not one by one."""
+        inserts = [job.work for job in jobs if isinstance(job.work, InsertBatch)]
         now = self._clock.wall()
         try:
             # The changes are those before the commit: what others commit right after it ends it.
             written, changes = self._transact(
-                lambda db: (self._write(db, batches, now), self._changes)
+                lambda db: (self._write(db, inserts, now), self._changes)
             )
-            self._written = written
-            results: list[object] = list(written.results)
-            sessions = written.sessions
-            self.touch(written.hits, now)
-            if written.names is not None:
-                done = [
-                    b for b, r in zip(batches, written.results, strict=True) if isinstance(r, int)
-                ]
-                self.just_written.add(done, changes, written.names, written.quarantined)
         except Exception as error:
-            if len(batches) == 1 or is_file_trouble(error):
+            if len(inserts) == 1 or is_file_trouble(error):
                 raise
             self.just_written.clear()
-            results, sessions = self._transact(lambda db: self._one_by_one(db, batches, now))
+            results, appended = self._transact(lambda db: self._one_by_one(db, inserts, now))
+            self._finish(jobs, results, appended)
+            return None
+        if written.hits:
+            self.touch(written.hits, now)
+        if written.names is not None:
+            self.just_written.add(written.appended, changes, written.names, written.quarantined)
+        self._finish(jobs, written.results, written.appended)
+        return written
+
+    def _finish(
+        self, jobs: Sequence[_Job], results: Sequence[object], appended: Sequence[InsertBatch]
+    ) -> None:
         for job, result in zip(jobs, results, strict=True):
             job.result = result
-        self._subscribers.notify(sessions)
+        if self._subscribers:
+            self._subscribers.notify({insert.batch.session for insert in appended})
 
     def _write(
         self, db: Connection, batches: Sequence[InsertBatch], now: float
     ) -> rows.WriteResult:
         written = rows.write(db, batches, now, now - self._touch_every / 1e9)
-        if written.first is not None:
+        if self._subscribers and written.first is not None:
             self._subscribers.announce(written.first)
         return written
 
     def _one_by_one(
         self, db: Connection, batches: Sequence[InsertBatch], now: float
-    ) -> tuple[list[object], frozenset[str]]:
+    ) -> tuple[list[object], list[InsertBatch]]:
         results: list[object] = []
-        sessions: frozenset[str] = frozenset()
+        appended: list[InsertBatch] = []
         for batch in batches:
             db.execute("SAVEPOINT batch")
             try:
                 written = self._write(db, [batch], now)
                 results += written.results
-                sessions |= written.sessions
+                appended += written.appended
                 self.touch(written.hits, now)
             except Exception as error:
                 if is_file_trouble(error):
@@ -323,7 +334,7 @@ class Writer:
                 db.cipher.renew()
                 results.append(self._file.explain(error))
             db.execute("RELEASE batch")
-        return results, sessions
+        return results, appended
 
     def _write_hits(self) -> None:
         with self._lock:
@@ -411,18 +422,3 @@ def _packed(batch: Batch) -> InsertBatch | Work[Any]:
         raise failed
 
     return fail
-
-
-def _groups(jobs: Iterable[_Job]) -> Iterator[list[_Job]]:
-    """Group neighbouring batches, each function alone, in order."""
-    group: list[_Job] = []
-    for job in jobs:
-        if isinstance(job.work, InsertBatch):
-            group.append(job)
-            continue
-        if group:
-            yield group
-        yield [job]
-        group = []
-    if group:
-        yield group
