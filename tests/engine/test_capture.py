@@ -1,19 +1,23 @@
 """Answers become events: what is written of an input and an output, and what a turn starts with."""
 
 from support.stored_conversations import ask, call, say, target, thought
-from thoughtline.engine.capture import input_events, output_parts, started_turn
+from thoughtline.clock import SystemClock
+from thoughtline.engine.capture import Capture, input_events, output_parts, started_turn
 from thoughtline.log.decisions import Action, ReplayDecision
 from thoughtline.log.events import (
     AssistantMessage,
+    Outcome,
     PermissionDecision,
     Reasoning,
     ReasoningDelta,
     TextDelta,
     ToolCall,
     ToolResult,
+    TurnEnded,
     UserMessage,
 )
 from thoughtline.log.parts import Decision, Result
+from thoughtline.replay.match import request_path
 from thoughtline.replay.plan import ReplayPlan
 
 ORIGIN = target().origin
@@ -40,6 +44,17 @@ def test_an_output_is_what_was_canonical_in_the_order_it_came():
         ToolCall(call=call("ls")),
     ]
     assert output_parts(events) == [hm, say("Now."), call("ls")]
+    capture = Capture(
+        path=request_path(()),
+        replay_plan=ReplayPlan(decisions=()),
+        origin=ORIGIN,
+        tenant="t",
+        clock=SystemClock(),
+    )
+    capture.take(events[:2])
+    assert capture.output == [hm]
+    capture.take([*events[2:], TurnEnded(outcome=Outcome.COMPLETED)])
+    assert capture.output == output_parts(events)
 
 
 def test_decisions_that_the_turn_before_has_are_only_counted():

@@ -3,8 +3,8 @@ import pytest
 from thoughtline.log import keys
 from thoughtline.log.events import Outcome
 from thoughtline.log.index import IndexEntry, index_entry, readable, text_digest
-from thoughtline.log.parts import Call, Carrier, Origin, Text, Thought
-from thoughtline.log.turns import Turn
+from thoughtline.log.parts import Blob, Call, Carrier, Origin, Result, Text, Thought
+from thoughtline.log.turns import Turn, output_shape
 
 KEYS = keys.TurnKeys(b"c" * 16, b"n" * 16, b"a" * 16)
 ORIGIN = Origin(dialect="responses", provider="openai")
@@ -51,6 +51,11 @@ def test_a_memory_says_where_the_turn_stands_and_how_it_ended():
         chars=2,
         keys=made.keys,
     )
+
+
+def test_the_shape_of_an_entry_is_that_of_the_output():
+    output = (Blob(kind="image", digest="00"), *TURN.output, Result(content=""), SEALED)
+    assert index_entry(Turn(output=output), KEYS).shape == output_shape(output) == "btxccbt"
 
 
 def test_characters_are_counted_as_people_read_them():

@@ -66,6 +66,7 @@ class Capture(Struct, kw_only=True, eq=False):
     _unfinished: Turn | None = None
     _started: float = 0.0
     _bodies: list[Body] = []
+    _output: list[Part] = []  # the parts of the bodies
 
     __repr__ = object.__repr__  # nothing of what is said in it, wherever it is printed
 
@@ -86,12 +87,20 @@ class Capture(Struct, kw_only=True, eq=False):
     def take(self, events: Iterable[StreamEvent]) -> None:
         """Keep what is canonical; deltas were shown live and are gone."""
         for event in events:
+            if type(event) not in TYPE_NAMES:
+                continue
             if type(event) is TurnEnded:
                 self.ended = event
             elif type(event) is Reasoning:
-                self._bodies.append(self._bound(event))
-            elif type(event) in TYPE_NAMES:
+                body = self._bound(event)
+                self._bodies.append(body)
+                self._output.append(body.thought)
+            else:
                 self._bodies.append(event)  # type: ignore[arg-type]
+                if type(event) is AssistantMessage:
+                    self._output += event.parts
+                elif type(event) is ToolCall:
+                    self._output.append(event.call)
 
     def snapshot(self, parts: Sequence[Part]) -> Turn:
         """The turn while it runs, with this for an output."""
@@ -108,9 +117,9 @@ class Capture(Struct, kw_only=True, eq=False):
         )
 
     @property
-    def output(self) -> list[Part]:
+    def output(self) -> Sequence[Part]:
         """What the model has said so far that is complete."""
-        return output_parts(self._bodies)
+        return self._output
 
     def _bound(self, body: Reasoning) -> Reasoning:
         """A thought learns what came before it, where its provider binds it to that."""
@@ -127,17 +136,15 @@ class Capture(Struct, kw_only=True, eq=False):
         if self.wire:
             ended = replace(ended, wire=self.wire)
         turn, new_id = self.turn, self.clock.new_id
-        facts: list[Draft] = []
         new_input = self._new_input()
-        if not started:
-            begun = self._started
-            facts.append(draft(self._started_turn(), turn, self.parent, begun))
-            facts += [draft(body, new_id(), turn, begun) for body in input_events(new_input)]
-        bodies: list[Body] = [*self._bodies, ended]
+        facts = [] if started else self._beginning(new_input)
+        for body in self._bodies:
+            facts.append(draft(body, new_id(), turn, now))
+        facts.append(draft(ended, new_id(), turn, now))
         if self.damaged and (positions := self._unsendable()):
             thoughts = tuple(sorted(positions))
-            bodies.append(Quarantined(turn=turn, thoughts=thoughts, reason=NOT_UTF_8))
-        facts += [draft(body, new_id(), turn, now) for body in bodies]
+            lost = Quarantined(turn=turn, thoughts=thoughts, reason=NOT_UTF_8)
+            facts.append(draft(lost, new_id(), turn, now))
         return Batch(
             id=facts[0].id,
             session=self.session,
@@ -145,6 +152,14 @@ class Capture(Struct, kw_only=True, eq=False):
             drafts=tuple(facts),
             index=(self._entry(new_input, ended, now),),
         )
+
+    def _beginning(self, new_input: Sequence[Part]) -> list[Draft]:
+        """The turn's start, and what is newly said in its request."""
+        turn, begun, new_id = self.turn, self._started, self.clock.new_id
+        facts = [draft(self._started_turn(), turn, self.parent, begun)]
+        for body in input_events(new_input):
+            facts.append(draft(body, new_id(), turn, begun))  # noqa: PERF401 (few)
+        return facts
 
     def extend(self, events: Iterable[StreamEvent]) -> Batch | None:
         """What came after the turn's end, and its entry anew; None where that says nothing.
@@ -176,16 +191,14 @@ class Capture(Struct, kw_only=True, eq=False):
     def _entry(self, new_input: tuple[Part, ...], ended: TurnEnded, now: float) -> IndexEntry:
         turn = Turn(
             input=new_input,
-            output=tuple(output_parts(self._bodies)),
+            output=tuple(self._output),
             id=self.turn,
             parent=self.parent,
             session=self.session,
             target=self.origin,
             outcome=ended.outcome,
-            usage=ended.usage,
             response=ended.response,
             client=self.translation.view if self.translation else None,
-            started=self._started,
             ended=now,
             quarantined=self._unsendable() if self.damaged else frozenset(),
         )
@@ -233,16 +246,19 @@ class Capture(Struct, kw_only=True, eq=False):
 
     def _repeated(self) -> int:
         """How many decisions the log has already, with the turn before."""
-        before, made = self.replay_plan.parent, self.replay_plan.decisions
-        if before is None or before.session != self.session:
+        before = self.replay_plan.parent
+        if before is None or not before.decisions_mark or before.session != self.session:
             return 0
-        return marked(made, before.decisions_mark, self.replay_plan.first_mark)
+        plan = self.replay_plan
+        return marked(plan.decisions, before.decisions_mark, plan.first_mark)
 
     def _new_input(self) -> tuple[Part, ...]:
         """What of the request's last input is not in the log yet."""
-        last = self.path.turns[-1] if self.path.turns else None
-        if last is None or not last.output:
-            return last.input if last else ()
+        if not self.path.turns:
+            return ()
+        last = self.path.turns[-1]
+        if not last.output:
+            return last.input
         if self._unfinished is None:
             return ()
         place = self.path.settled + len(self.path.turns) - 1
@@ -256,10 +272,10 @@ def _unfinished_turn(path: RequestPath, dialect: str) -> Turn | None:
     A list of items may end inside an output (a compacted history does), and the answer is echoed
     right behind it: one output of one turn.
     """
-    if not DIALECTS.get(dialect, DEFAULT).item_list or path.previous or not path.turns:
+    last = path.turns[-1] if path.turns else None
+    if last is None or not last.output or path.previous:
         return None
-    last = path.turns[-1]
-    return last if last.output else None
+    return last if DIALECTS.get(dialect, DEFAULT).item_list else None
 
 
 def _without_ids(part: Part) -> Part:
@@ -309,8 +325,7 @@ def output_parts(events: Iterable[StreamEvent]) -> list[Part]:
 
 def started_turn(target: Origin, replay_plan: ReplayPlan, repeated: int) -> TurnStarted:
     """The start of a turn, of whose decisions so many are those of the turn before."""
-    made = replay_plan.decisions
-    off = replay_plan.thinking_off
+    made, off = replay_plan.decisions, bool(replay_plan.fields)
     if not repeated:
         return TurnStarted(target=target, replay=made, thinking_off=off)
     return TurnStarted(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.recording import Recording
 from thoughtline.errors import StoreError, ThoughtlineError, fault
-from thoughtline.stores.base import Store
+from thoughtline.stores.base import Batch, Store
 
 
 class CommitObserver(Protocol):
@@ -52,14 +52,11 @@ class TurnWriter:
         self, recording: Recording, over: "asyncio.Future[None]", reason: str, *, stopped: bool
     ) -> None:
         try:
-            late = recording.has_late
-            whole = partial(recording.finish, reason, stopped=stopped)
-            finish = recording.finish_late if late else whole
             if recording.heavy:
-                batch = await run_aside(finish)
+                batch = await run_aside(partial(_finished, recording, reason, stopped=stopped))
                 batch = batch and replace(batch, heavy=True)
             else:
-                batch = finish()
+                batch = _finished(recording, reason, stopped=stopped)
             if batch is not None:
                 await self._store.append(batch)
         except StoreError as error:
@@ -75,6 +72,13 @@ class TurnWriter:
         """Returns when nothing is being written."""
         if self._writes:
             await asyncio.wait(self._writes.values())
+
+
+def _finished(recording: Recording, reason: str, *, stopped: bool) -> Batch | None:
+    """What is to be written of an answer that is over, or of what came after its end."""
+    if recording.has_late:
+        return recording.finish_late()
+    return recording.finish(reason, stopped=stopped)
 
 
 def _release(waiting: asyncio.Future[None]) -> None:

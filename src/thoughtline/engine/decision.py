@@ -26,7 +26,7 @@ from thoughtline.log.quirks import Need
 from thoughtline.log.turns import Turn
 from thoughtline.replay.decide import plan_replay
 from thoughtline.replay.guard import LostThought, Target
-from thoughtline.replay.match import UNKNOWN, RequestPath, request_path
+from thoughtline.replay.match import NO_HINTS, UNKNOWN, RequestPath, hint_digests
 from thoughtline.replay.plan import (
     NO_LIMITS,
     NOTHING_SETTLED,
@@ -52,6 +52,7 @@ class Overrides(Struct, frozen=True, kw_only=True):
 
 
 NO_OVERRIDES = Overrides()
+NO_PREFIXES = Prefixes()
 
 
 class Predecessor(Struct, frozen=True):
@@ -98,7 +99,7 @@ class Source(Protocol):
         """The same request with these turns before its own, and no previous response."""
 
 
-class RequestDecision(Struct, frozen=True, eq=False):
+class RequestDecision(Struct, frozen=True, eq=False, kw_only=True):
     """What goes upstream, and why."""
 
     source: Source
@@ -113,7 +114,7 @@ class RequestDecision(Struct, frozen=True, eq=False):
     predecessor: Predecessor | None = None
     lookup_error: str = ""  # why nothing could be looked up, if so
     settled: SettledTurns = NOTHING_SETTLED  # that stand before those of the request
-    # what follows from the above
+    # what follows from the above: see `decide`
     replay_plan: ReplayPlan = ReplayPlan(decisions=())
     body: bytes = b""
     edits: Sequence[Edit] | None = None  # that made the body of the request's; None: more than they
@@ -134,73 +135,63 @@ class RequestDecision(Struct, frozen=True, eq=False):
 
     def revise(self, **changes: Any) -> "RequestDecision":
         """Decide anew: with another target, other entries, another path, request or overrides."""
-        inputs = {name: getattr(self, name) for name in _INPUTS}
-        return decide(**(inputs | changes))
+        return decide(replace(self, **changes))
 
 
-_DECIDED = frozenset({"replay_plan", "body", "edits", "unpatchable"})
-_INPUTS = [name for name in RequestDecision.__struct_fields__ if name not in _DECIDED]
-
-
-def decide(
-    *,
-    source: Source,
-    request: Request,
-    original: Request,
-    dialect: Dialect,
-    target: Target,
-    path: RequestPath,
-    found: Found,
-    limits: ReplayLimits = NO_LIMITS,
-    overrides: Overrides = NO_OVERRIDES,
-    predecessor: Predecessor | None = None,
-    lookup_error: str = "",
-    settled: SettledTurns = NOTHING_SETTLED,
-) -> RequestDecision:
-    """Decide which thoughts go back, and make the body."""
-    plan = plan_replay(path, found, target, limits, overrides.refused, settled=settled)
-    if plan.thinking_off and target.lost_thought is LostThought.FORWARD:
-        plan = replace(plan, fields={})
-    elif plan.thinking_off and Carrier.BLOCK in target.policy.reads:
-        # With thinking switched off this API takes no thought in the message it goes on from.
-        without = replace(target, policy=replace(target.policy, need=Need.FORBIDDEN))
-        plan = without_thoughts(plan, plan_replay(path, found, without, limits, overrides.refused))
-    if lookup_error and not target.policy.prefix:
+def decide(asked: RequestDecision) -> RequestDecision:
+    """Decide which thoughts go back, and make the body: all that follows from what is asked."""
+    overrides, lookup_error = asked.overrides, asked.lookup_error
+    plan = plan_replay(
+        asked.path,
+        asked.found,
+        asked.target,
+        asked.limits,
+        overrides.refused,
+        settled=asked.settled,
+    )
+    if plan.fields:
+        plan = _with_thinking_off(asked, plan)
+    if lookup_error and not asked.target.policy.prefix:
         # Not the turn is unknown, the store is: the thought goes back when it can be found again.
         found_out = {key: why for key, why in plan.skipped.items() if why != UNKNOWN}
         plan = replace(plan, skipped=found_out)
-    if predecessor is not None or overrides.noted:
-        parent = plan.parent or (predecessor.entry if predecessor else None)
+    if asked.predecessor is not None or overrides.noted:
+        parent = plan.parent or (asked.predecessor.entry if asked.predecessor else None)
         plan = replace(plan, parent=parent, skipped={**plan.skipped, **overrides.noted})
     unpatchable = ""
     edits: Sequence[Edit] | None = None
     try:
         fields = {**plan.fields, **overrides.fields}
-        composed = source.compose(request, path, plan, fields)
+        composed = asked.source.compose(asked.request, asked.path, plan, fields)
         body = composed.body
         for rewrite in overrides.rewrites:
             body = rewrite(body)
         edits = composed.edits if body is composed.body else None
     except Unreadable as error:  # a key twice: which one counts is not for us to say
-        body = request.body
+        body = asked.request.body
         unpatchable = lookup_error = str(error)
-    return RequestDecision(
-        source,  # positional: Python builds a dict for more than fifteen keywords
-        request,
-        original,
-        dialect,
-        target,
-        path,
-        found=found,
-        limits=limits,
-        overrides=overrides,
-        predecessor=predecessor,
+    return replace(
+        asked,
         lookup_error=lookup_error,
-        settled=settled,
         replay_plan=plan,
         body=body,
         edits=edits,
         unpatchable=unpatchable,
+    )
+
+
+def _with_thinking_off(asked: RequestDecision, plan: ReplayPlan) -> ReplayPlan:
+    """The plan of a request that lacks a thought which its target demands."""
+    target = asked.target
+    if target.lost_thought is LostThought.FORWARD:
+        return replace(plan, fields={})
+    if Carrier.BLOCK not in target.policy.reads:
+        return plan
+    # With thinking switched off this API takes no thought in the message it goes on from.
+    without = replace(target, policy=replace(target.policy, need=Need.FORBIDDEN))
+    refused = asked.overrides.refused
+    return without_thoughts(
+        plan, plan_replay(asked.path, asked.found, without, asked.limits, refused)
     )
 
 
@@ -221,20 +212,23 @@ def path_of(
     """
     if prefixes is None:
         made = dialect.rolling_prefixes(request) if target.policy.prefix else None
-        prefixes = made or Prefixes()
-    path = request_path(
-        request.turns,
+        prefixes = made or NO_PREFIXES
+    keys, rolling_key = k.rolling_keys(request.turns, after=after)
+    if predecessor is not None:
+        rolling_key = k.rolling_keys([*predecessor.turns, *request.turns])[1]
+    named = (*request.hints, *hints) if hints else request.hints
+    digests, unique = hint_digests(named, request.shared_hint) if named else NO_HINTS
+    return RequestPath(
+        turns=request.turns,
+        keys=tuple(keys),
+        rolling_key=rolling_key,
         tools=request.tools,
         thinking=request.thinking,
-        hints=(*request.hints, *hints) if hints else request.hints,
-        group=request.shared_hint,
+        hints=digests,
+        unique_hints=unique,
         prefixes=prefixes.digests,
         previous=request.previous_response,
         target=target.origin,
         settled=settled,
-        after=after,
         prefix_states=prefixes.states,
     )
-    if predecessor is None:
-        return path
-    return replace(path, rolling_key=k.rolling_keys([*predecessor.turns, *request.turns])[1])

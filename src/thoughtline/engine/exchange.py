@@ -22,7 +22,7 @@ from thoughtline.engine.caller import AnswerT, Caller, ExchangeObserver, Incomin
 from thoughtline.engine.client_source import ClientSource
 from thoughtline.engine.commit import TurnWriter
 from thoughtline.engine.decision import Found, RequestDecision, decide, path_of
-from thoughtline.engine.normalise import Normalised, keep_dropping, normalise
+from thoughtline.engine.normalise import DROP_BLOCK, Normalised, keep_dropping, normalise
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.prefix_cache import PrefixCache
 from thoughtline.engine.quirks import strengthened
@@ -39,6 +39,9 @@ from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath
 from thoughtline.replay.plan import NO_LIMITS, NOTHING_SETTLED, ReplayLimits
 from thoughtline.stores.base import Store
+
+_NOT_KEPT = frozenset({Whole.OFF, Whole.OTHER, Whole.SHORT})
+"""Why a request was walked in whole whose beginning is not kept either."""
 
 
 class Exchange:
@@ -123,13 +126,18 @@ class Engine:
             why = self._why_whole(incoming)
         else:
             try:
-                return await self._walk(incoming)
+                exchange = await self._walk(incoming)
             except Unsettled as unsettled:
                 why = unsettled.why
                 self.prefixes.remove(resumed.prefix)
                 incoming = await self.in_whole(incoming)
+            else:
+                await self._settle(exchange)
+                return exchange
         exchange = await self._walk(incoming)
         exchange.walked_whole = why
+        if why not in _NOT_KEPT:
+            await self._settle(exchange)
         return exchange
 
     def _why_whole(self, incoming: Incoming) -> Whole:
@@ -152,32 +160,25 @@ class Engine:
 
     async def _walk(self, incoming: Incoming) -> Exchange:
         """Steps 3 to 5. Raises `Unsettled` where a resumed request has to be walked in whole."""
-        dialect, target, resumed = incoming.dialect, incoming.target, incoming.resumed
-        quirks = self.recovery.quirks
+        target, quirks = incoming.target, self.recovery.quirks
         if quirks.behind:
             await quirks.ready()
         quirk = quirks.quirk(target.origin)
         if quirk is not None:
             target = replace(target, policy=strengthened(target.policy, quirk))
         source = incoming.source or ClientSource(
-            self.store, incoming.tenant, self.clock, dialect, resumed
+            self.store, incoming.tenant, self.clock, incoming.dialect, incoming.resumed
         )
-        limits = incoming.limits or self.options.limits
-        normal = incoming.normalised or Normalised(request=incoming.request)
-        if incoming.normalised is None and (quirk is not None or dialect.always_normalised):
-            normal = await normalise(
-                incoming.request,
-                dialect=dialect,
-                policy=target.policy,
-                tenant=incoming.tenant,
-                store=self.store,
-                quirk=quirk,
-                records_all=self.options.records_all,
-                endpoint=target.origin.endpoint,
-                aside=resumed is not None and resumed.prefix.aside,
-            )
-        finding = partial(_path, incoming, normal, target, limits)
-        path = await run_aside(finding) if incoming.heavy else finding()
+        normal = incoming.normalised
+        if normal is None and (quirk is not None or incoming.dialect.always_normalised):
+            normal = await self._normalise(incoming, target, quirk)
+        elif normal is None:
+            normal = Normalised(request=incoming.request)
+        path = (
+            await run_aside(partial(self._path, incoming, normal, target))
+            if incoming.heavy
+            else self._path(incoming, normal, target)
+        )
         found, lookup_error = await source.look_up(path, normal.known_turns)  # 3. look up
         if quirks.behind:  # another node has learned something
             await quirks.ready()
@@ -186,24 +187,22 @@ class Engine:
         if running := self._unwritten(incoming.tenant, path, found):
             await self._until_written(running)
             found, lookup_error = await source.look_up(path, normal.known_turns)
-
-        def decided() -> RequestDecision:  # 4. decide, 5. patch or write
-            return decide(
-                source=source,
-                request=normal.request,
-                original=resumed.original(incoming.request) if resumed else incoming.request,
-                dialect=dialect,
-                target=target,
-                path=path,
-                found=found,
-                limits=limits,
-                overrides=normal.overrides,
-                predecessor=normal.predecessor,
-                lookup_error=lookup_error,
-                settled=resumed.prefix.turns if resumed else NOTHING_SETTLED,
-            )
-
-        decision = await run_aside(decided) if incoming.heavy else decided()
+        resumed = incoming.resumed
+        asked = RequestDecision(
+            source=source,
+            request=normal.request,
+            original=incoming.request if resumed is None else resumed.original(incoming.request),
+            dialect=incoming.dialect,
+            target=target,
+            path=path,
+            found=found,
+            limits=incoming.limits or self.options.limits,
+            overrides=normal.overrides,
+            predecessor=normal.predecessor,
+            lookup_error=lookup_error,
+            settled=NOTHING_SETTLED if resumed is None else resumed.prefix.turns,
+        )
+        decision = await run_aside(partial(decide, asked)) if incoming.heavy else decide(asked)
         plan = decision.replay_plan
         if resumed is not None:
             resumed.check_decision(decision)
@@ -211,28 +210,53 @@ class Engine:
             decision = await without_spoken_thoughts(
                 decision, self.store, incoming.tenant, normal.known_turns
             )
-        decision = await keep_dropping(decision)
-        if self._may_settle(incoming, decision):
-            await self._settle(incoming, decision)
+            plan = decision.replay_plan
+        if DROP_BLOCK in plan.skipped_before:
+            decision = await keep_dropping(decision)
         exchange = Exchange(self, incoming, decision)
-        if path.unique_hints and decision.replay_plan.parent is None and not incoming.session:
+        if path.unique_hints and plan.parent is None and not incoming.session:
             exchange.session = await self._named_session(incoming.tenant, path.unique_hints)
         return exchange
 
-    def _may_settle(self, incoming: Incoming, decision: RequestDecision) -> bool:
-        """Whether the beginning of a request may be kept: it is a client's own, and long enough."""
-        cache = self.prefixes
-        if incoming.owner is None or not cache.max_bytes:
-            return False
-        if len(decision.original.body) < cache.min_size:
-            return False
-        return incoming.source is None and incoming.normalised is None
+    async def _normalise(
+        self, incoming: Incoming, target: Target, quirk: Quirk | None
+    ) -> Normalised:
+        resumed = incoming.resumed
+        return await normalise(
+            incoming.request,
+            dialect=incoming.dialect,
+            policy=target.policy,
+            tenant=incoming.tenant,
+            store=self.store,
+            quirk=quirk,
+            records_all=self.options.records_all,
+            endpoint=target.origin.endpoint,
+            aside=resumed is not None and resumed.prefix.aside,
+        )
 
-    async def _settle(self, incoming: Incoming, decision: RequestDecision) -> None:
-        """Keep the settled beginning of a request, for the next one of its conversation."""
-        cache, owner, resumed = self.prefixes, incoming.owner, incoming.resumed
-        assert owner is not None  # noqa: S101 (the caller checked)
-        settling = partial(settle, decision, incoming.tenant, owner, resumed)
+    def _path(self, incoming: Incoming, normal: Normalised, target: Target) -> RequestPath:
+        """The path of a request behind what is settled of it. Raises `Unsettled`."""
+        if incoming.resumed is not None:
+            limits = incoming.limits or self.options.limits
+            incoming.resumed.check_request(normal, incoming.tenant, target, limits)
+            return incoming.resumed.path(normal, incoming.dialect, target, incoming.hints)
+        if incoming.path is not None:
+            return incoming.path
+        return path_of(
+            normal.request,
+            dialect=incoming.dialect,
+            target=target,
+            hints=incoming.hints,
+            predecessor=normal.predecessor,
+        )
+
+    async def _settle(self, exchange: Exchange) -> None:
+        """Keep the settled beginning of a client's own request, for the next one behind it."""
+        incoming, cache = exchange.incoming, self.prefixes
+        owner, resumed = incoming.owner, incoming.resumed
+        if owner is None or incoming.source is not None or incoming.normalised is not None:
+            return
+        settling = partial(settle, exchange.decision, incoming.tenant, owner, resumed)
         prefix = await run_aside(settling) if incoming.heavy else settling()
         if prefix is not None:
             cache.put(prefix, before=resumed.prefix if resumed is not None else None)
@@ -328,21 +352,3 @@ class Engine:
         if strategy is not None and (attempt is not None or after is None):
             self.observer.recovered(exchange, strategy.value, changed=attempt is not None)
         return attempt
-
-
-def _path(
-    incoming: Incoming, normal: Normalised, target: Target, limits: ReplayLimits
-) -> RequestPath:
-    """The path of a request behind what is settled of it. Raises `Unsettled`."""
-    if incoming.resumed is not None:
-        incoming.resumed.check_request(normal, incoming.tenant, target, limits)
-        return incoming.resumed.path(normal, incoming.dialect, target, incoming.hints)
-    if incoming.path is not None:
-        return incoming.path
-    return path_of(
-        normal.request,
-        dialect=incoming.dialect,
-        target=target,
-        hints=incoming.hints,
-        predecessor=normal.predecessor,
-    )

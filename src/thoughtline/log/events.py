@@ -286,13 +286,14 @@ UPCASTS: dict[tuple[str, int], Step] = {}
 
 def draft(body: Body, id: str, parent: str, at: float) -> Draft:
     """Make an event ready to be appended. Raises `Ephemeral` for what is only shown live."""
-    found = _WRITTEN.get(type(body))
-    if found is None:
+    try:
+        name, version = _WRITTEN[type(body)]
+    except KeyError:
         raise Ephemeral(
             f"{type(body).__name__!r} is only shown live and cannot be written; "
             f"expected one of {', '.join(sorted(TYPES))}"
-        )
-    return Draft(id, parent, at, *found, str(_encode(body), "utf-8"))
+        ) from None
+    return Draft(id, parent, at, name, version, _encode(body).decode())
 
 
 def upcast(

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from thoughtline.log import keys as k
 from thoughtline.log.events import Outcome
 from thoughtline.log.parts import Blob, Call, Origin, Text, Thought
-from thoughtline.log.turns import Turn, output_shape
+from thoughtline.log.turns import Turn
 
 
 class IndexEntry(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -126,38 +126,43 @@ def index_entry(
 
     `spoken`: also by its first thought, where a client writes that as text.
     """
-    keys = {turn_keys.full: None, turn_keys.local: None, turn_keys.content: None}
-    keys |= dict.fromkeys(turn_keys.trimmed)
+    keys = [turn_keys.full, turn_keys.local, turn_keys.content, *turn_keys.trimmed]
+    shape = ""  # as `output_shape` says it
     thoughts: list[Thought] = []
     phases: list[str] = []
     calls: list[str] = []
     for part in turn.output:
         item = ""
         if type(part) is Thought:
+            shape += "t"
             thoughts.append(part)
             if spoken and len(part.text) >= k.MIN_SPOKEN:
-                keys[k.spoken_key(part.text)] = None
+                keys.append(k.spoken_key(part.text))
                 spoken = False
             for seal in part.seals:
-                keys[k.seal_key(seal)] = None
+                keys.append(k.seal_key(seal))  # noqa: PERF401 (mostly none)
             item = part.id
         elif type(part) is Text:
+            shape += "x"
             phases.append(part.phase)
             item = part.id
         elif type(part) is Call:
+            shape += "c"
             calls.append(part.id)
             item = part.item
-        elif type(part) is Blob and part.sealed:
-            keys[k.seal_key(part.digest)] = None
+        else:
+            shape += "b"
+            if type(part) is Blob and part.sealed:
+                keys.append(k.seal_key(part.digest))
         if item:
-            keys[k.reference_key("item", item)] = None
+            keys.append(k.reference_key("item", item))
     origin = turn.target or Origin()
     if turn.client is not None:
         response, dialect = client_response_id(turn.id), turn.client.dialect
     else:
         response, dialect = turn.response, origin.dialect
     if response and dialect in RESPONSE_ID_DIALECTS:
-        keys[k.reference_key("response", response)] = None
+        keys.append(k.reference_key("response", response))
     return IndexEntry(
         turn.session,  # positional: Python builds a dict for more than fifteen keywords
         turn.id,
@@ -165,7 +170,7 @@ def index_entry(
         origin,
         outcome=turn.outcome or Outcome.ABORTED,
         at=turn.ended,
-        shape=output_shape(turn.output),
+        shape=shape,
         thoughts=tuple(thoughts),
         calls=tuple(calls),
         text_digest=text_digest(turn) if calls else "",
@@ -175,6 +180,6 @@ def index_entry(
         quarantined=turn.quarantined,
         decisions_mark=decisions_mark,
         chars=_readable_length(thoughts),
-        keys=tuple(keys),
+        keys=tuple(dict.fromkeys(keys)),
         question=question_digest(turn, turn_keys),
     )

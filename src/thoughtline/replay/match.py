@@ -69,21 +69,13 @@ def request_path(
     prefixes: Sequence[str] = (),
     previous: str = "",
     target: Origin | None = None,
-    settled: int = 0,
-    after: k.RollingKey | None = None,
-    prefix_states: Sequence[Any] = (),
 ) -> RequestPath:
     """Make the path of a request; `hints` are session ids as the client sent them.
 
-    `group` is the one hint that other conversations may share: it only breaks ties. `settled` turns
-    stand before these, and `after` is the rolling key behind them.
+    `group` is the one hint that other conversations may share: it only breaks ties.
     """
-    keys, rolling_key = k.rolling_keys(turns, after=after)
-    digests = tuple([k.string_digest(hint) for hint in hints]) if hints else ()
-    unique = digests
-    if group:
-        place = digests.index(k.string_digest(group))  # the first; a second one names the session
-        unique = digests[:place] + digests[place + 1 :]
+    keys, rolling_key = k.rolling_keys(turns)
+    digests, unique = hint_digests(hints, group) if hints else NO_HINTS
     return RequestPath(
         turns=tuple(turns),
         keys=tuple(keys),
@@ -95,9 +87,20 @@ def request_path(
         prefixes=tuple(prefixes),
         previous=previous,
         target=target,
-        settled=settled,
-        prefix_states=tuple(prefix_states),
     )
+
+
+Digests = tuple[str, ...]
+NO_HINTS: tuple[Digests, Digests] = ((), ())
+
+
+def hint_digests(hints: Sequence[str], group: str) -> tuple[Digests, Digests]:
+    """Return the digests of session ids, and those that no other conversation shares."""
+    digests = tuple([k.string_digest(hint) for hint in hints])
+    if not group:
+        return digests, digests
+    place = digests.index(k.string_digest(group))  # the first; a second one names the session
+    return digests, digests[:place] + digests[place + 1 :]
 
 
 UNKNOWN = "unknown"
