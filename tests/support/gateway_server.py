@@ -98,6 +98,7 @@ def running(upstreams, *, store=None, options=None, clients=None, wire=None, **m
             http=HttpProtocol,
             lifespan="on",
             ws=WebSocketProtocol,
+            proxy_headers=False,
             server_header=False,
             date_header=False,
         )

@@ -80,7 +80,7 @@ class Gateway:
                     self.proxy.failed.record("", refused(refusal, scope["method"], scope["path"]))
                     await _refuse(refusal, head, send)
                     return
-                head.handler = self._handler(scope)
+                head.app, head.handler = self, self._handler(scope)
             await head.handler(scope, receive, send)
         elif kind == "lifespan":
             await self._lifespan(receive, send)

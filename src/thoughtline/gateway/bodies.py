@@ -137,8 +137,6 @@ def supported_encodings() -> str:
 
 async def decompressed(body: bytes, encoding: str, limit: int) -> bytes | None:
     """Decompress a body (`decompress`), without a byte order mark; a large one beside the loop."""
-    if not encoding:
-        return body.removeprefix(BOM_UTF8)
     decompressing = partial(decompress, body, encoding, limit)
     plain = await run_aside(decompressing) if len(body) > MAX_INLINE else decompressing()
     return plain and plain.removeprefix(BOM_UTF8)

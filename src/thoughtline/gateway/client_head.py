@@ -5,6 +5,7 @@ notices that (`server.protocol`), and who asks, what the path means and which he
 are worked out once for as long as the head stays the same.
 """
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from thoughtline.dialects import DIALECTS
@@ -16,17 +17,38 @@ from thoughtline.gateway.asgi import App, RawHeaders, Scope
 from thoughtline.gateway.auth import Auth, Principal
 from thoughtline.gateway.credentials import credential, without_key
 from thoughtline.gateway.errors import GatewayError
+from thoughtline.replay.guard import Target
 from thoughtline.wires.base import Outbound
 
 HEAD = "thoughtline.head"
 """The member of a scope under which the own server keeps the head."""
 
 
+class ClientTarget(Struct, frozen=True, kw_only=True):
+    """Where a client's requests for one model go, and as whose."""
+
+    target: Target
+    tenant: str
+    claimed: bool = False  # the tenant goes by what the client says, and only a provider can check
+
+
+class ModelRoute(Struct, frozen=True, kw_only=True):
+    """All that follows from a head and the name of a model."""
+
+    model: str
+    route: Route
+    upstream: Upstream
+    provider: str  # the dialect that the request is translated to; empty: it goes as it is
+    goal: ClientTarget
+
+
 class ClientHead:
     """One head; two requests with the same one share it, if they come over one connection."""
 
-    handler: App | None = None  # who answers it, once that is decided
+    app: App | None = None  # which application decided who answers it
+    handler: App | None = None  # and who that is
     principal: Principal | None = None  # who asks, once that is known
+    model_route: ModelRoute | None = None  # of the request before, where it had a history
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
@@ -64,15 +86,9 @@ class ClientHead:
         self, body: bytes, upstream: Upstream, route: Route, *, decompressed: bool
     ) -> Outbound:
         """The request to an upstream; `decompressed`: its body lost its content encoding."""
-        sent = self._sent
-        if (
-            self._outbound is None
-            or sent is None
-            or sent[0] is not upstream
-            or sent[1] is not route
-            or sent[2] is not decompressed
-        ):
-            self._sent = (upstream, route, decompressed)
+        sent = (upstream, route, decompressed)
+        if self._outbound is None or self._sent != sent:
+            self._sent = sent
             self._outbound = self._prepared(upstream, route, decompressed=decompressed)
         return replace(self._outbound, body=body)
 

@@ -4,7 +4,7 @@ Hop-by-hop headers end here, the client's credential is replaced by the upstream
 `x-thoughtline-…` headers are read and added.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from thoughtline.dialects import DEFAULT, DIALECTS
@@ -117,9 +117,9 @@ def to_client(
     A `stream` has no `content-length`: a keep-alive, or an error event, may make it longer.
     """
     removed = _NOT_IN_STREAMS if stream else HOP_BY_HOP
-    for name, value in headers:
-        if name == "connection":
-            removed |= {word.strip().lower() for word in value.split(",")}
+    if "connection" in dict(headers):
+        named = ",".join([value for name, value in headers if name == "connection"])
+        removed |= {word.strip().lower() for word in named.split(",")}
     return [
         (name.encode("latin-1"), value.encode("latin-1"))
         for name, value in (*headers, *added)
@@ -149,17 +149,22 @@ PASSED_THROUGH = {
 """Each reason with its meaning, as the reference has it."""
 
 
-def thoughtline_headers(exchange: Exchange, received: Container[str]) -> list[tuple[str, str]]:
+_OF_TURNS = frozenset({"x-thoughtline-session", "x-thoughtline-turn", "x-thoughtline-replay"})
+
+
+def thoughtline_headers(exchange: Exchange, received: Collection[str]) -> list[tuple[str, str]]:
     """The headers of a turn: they name the session and the turn, and report on replay.
 
     One that was `received` from the upstream, which may be another gateway, is left alone.
     """
     recording = exchange.recording
-    added = (
+    added = [
         ("x-thoughtline-session", recording.session),
         ("x-thoughtline-turn", recording.turn),
         ("x-thoughtline-replay", replay_header(exchange.decision.replay_plan)),
-    )
+    ]
+    if _OF_TURNS.isdisjoint(received):
+        return added
     return [pair for pair in added if pair[0] not in received]
 
 

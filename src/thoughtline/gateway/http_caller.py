@@ -5,10 +5,11 @@ untouched, and so does a body that no dialect can read.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from codecs import BOM_UTF8
+from collections.abc import Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -19,7 +20,9 @@ from thoughtline.dialects.limits import TooComplex, is_heavy
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.exchange import Exchange
+from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.offload import run_aside, run_for
+from thoughtline.engine.prefix_cache import Owner
 from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import Unreadable, WireError
 from thoughtline.gateway import bodies, headers
@@ -34,7 +37,7 @@ from thoughtline.gateway.asgi import (
     respond_json,
 )
 from thoughtline.gateway.auth import Principal
-from thoughtline.gateway.client_head import head_of
+from thoughtline.gateway.client_head import ModelRoute, head_of
 from thoughtline.gateway.count_tokens import counted
 from thoughtline.gateway.errors import (
     GatewayError,
@@ -45,7 +48,7 @@ from thoughtline.gateway.errors import (
 )
 from thoughtline.gateway.failed_requests import MAX_BODY, answer_words, of_exchange
 from thoughtline.gateway.headers import PassedThrough
-from thoughtline.gateway.relay import Relay
+from thoughtline.gateway.relay import Commit, Relay
 from thoughtline.gateway.translated_http import HttpTranslation, translated_request
 from thoughtline.gateway.translated_relay import TranslatedRelay
 from thoughtline.log.events import RequestFailed
@@ -66,6 +69,7 @@ class HttpCaller:
     status = 0  # what the client was told; 0: nothing yet
     _principal: Principal | None = None
     _body = b""  # as the client sent it
+    _owner: Owner | None = None  # of its settled beginning, where it may have one
     _passed = ""  # why it passes through, if it does
     _received = 0  # when, by the monotonic clock
     _exchange: Exchange | None = None
@@ -92,7 +96,7 @@ class HttpCaller:
     # -- 2. read ---------------------------------------------------------------------------------
 
     async def read(self) -> Incoming | None:
-        proxy, limit = self.proxy, self.proxy.options.max_body_bytes
+        proxy, head, limit = self.proxy, self._head, self.proxy.options.max_body_bytes
         body = self._server.take_body() if self._server is not None else None
         if body is None:
             declared = dict(self._headers).get(b"content-length", b"")
@@ -100,52 +104,73 @@ class HttpCaller:
         elif len(body) > limit:
             raise bodies.BodyTooLarge(limit)
         self._body = body
-        self._received = received = proxy.clock.mono()
-        encoding = self._head.encoding
-        plain = await bodies.decompressed(self._body, encoding, limit)
+        self._received = proxy.clock.mono()
+        plain: bytes | None = body.removeprefix(BOM_UTF8)
+        if head.encoding:
+            plain = await bodies.decompressed(body, head.encoding, limit)
         resumed = self._resumed(plain)
-        text = resumed.text if resumed is not None else plain
+        text = plain if resumed is None else resumed.text
         heavy = text is not None and is_heavy(text)
         request = await run_aside(partial(self._request, text)) if heavy else self._request(text)
-        if plain is None and request is None and self.dialect and self._head.replay != "off":
-            check_encoding(encoding)
-        finding = partial(self._model, plain)
-        model = request.model if request else await run_for(plain or b"", finding)
-        self.route = proxy.directory.understood(self.route, model)
-        self.upstream = proxy.upstream(self.route, model, plain)
-        provider = self.upstream.translates(self.dialect.name) if self.dialect else ""
-        if request is None and provider and self.dialect:
-            raise not_translated(PassedThrough(self._passed), self.dialect.name, provider)
-        if request is None or self.dialect is None or self._principal is None:
-            await self._pass_through(self.upstream)
+        if request is None or self.dialect is None:
+            await self._without_history(plain)
             return None
-        if resumed is not None and (provider or self.upstream.renames):
-            whole = partial(resumed.whole, request, self.dialect)
-            request, resumed = await run_for(resumed.body, whole), None
-        if self.upstream.renames and not provider:
-            renaming = partial(self._renamed, request, self.dialect, self.upstream.served)
-            request = await run_for(request.body, renaming)
-        incoming = proxy.incoming(
-            request,
+        where = head.model_route
+        if where is None or where.model != request.model:
+            where = proxy.model_route(head, self.dialect.name, request.model, plain)
+        self.route, self.upstream, goal = where.route, where.upstream, where.goal
+        counts, provider = where.route.counts, where.provider
+        if provider or where.upstream.renames:
+            request, resumed = await self._rewritten(request, resumed, where), None
+        incoming = Incoming(
+            request=request,
             dialect=self.dialect,
-            upstream=self.upstream,
-            principal=self._principal,
-            hints=self._head.hints,
-            strict=proxy.options.strict or self._head.replay == "strict",
-            received=received,
-            counts=self.route.counts,
+            target=goal.target,
+            tenant=goal.tenant,
+            claimed=goal.claimed,
+            effort=where.upstream.effort,
+            hints=head.hints,
+            strict=proxy.options.strict or head.replay == "strict",
+            received=self._received,
             heavy=heavy,
-            speaks=provider,
+            # What a request needs to be answered is nothing to the one that counts its tokens.
+            normalised=Normalised(request=request) if counts else None,
+            owner=None if counts or provider else self._owner,
             resumed=resumed,
         )
-        return await self._translated(incoming, self.upstream) if provider else incoming
+        return await self._translated(incoming, where.upstream) if provider else incoming
 
     def _resumed(self, body: bytes | None) -> Resumed | None:
         """The request as one that goes on from what is settled of its conversation, if it does."""
         who, dialect = self._principal, self.dialect
         if not (body and who and dialect) or self.route.counts:
             return None
-        return self.proxy.engine.prefixes.resume((who.tenant, dialect.name), body)
+        self._owner = owner = (who.tenant, dialect.name)
+        return self.proxy.engine.prefixes.resume(owner, body)
+
+    async def _without_history(self, plain: bytes | None) -> None:
+        """Pass a request through that has no history, or none that can be read."""
+        if plain is None and self.dialect and self._head.replay != "off":
+            check_encoding(self._head.encoding)
+        model = await run_for(plain or b"", partial(self._model, plain))
+        self.route = self.proxy.directory.understood(self.route, model)
+        self.upstream = self.proxy.upstream(self.route, model, plain)
+        if self.dialect and (provider := self.upstream.translates(self.dialect.name)):
+            raise not_translated(PassedThrough(self._passed), self.dialect.name, provider)
+        await self._pass_through(self.upstream)
+
+    async def _rewritten(
+        self, request: Request, resumed: Resumed | None, where: ModelRoute
+    ) -> Request:
+        """The whole request, with the upstream's name for its model where it goes as it is."""
+        dialect = DIALECTS[where.route.dialect]
+        if resumed is not None:
+            whole = partial(resumed.whole, request, dialect)
+            request = await run_for(resumed.body, whole)
+        if where.provider:
+            return request
+        renaming = partial(self._renamed, request, dialect, where.upstream.served)
+        return await run_for(request.body, renaming)
 
     async def _translated(self, asked: Incoming, upstream: Upstream) -> Incoming | None:
         """The request in the dialect that the upstream speaks."""
@@ -175,22 +200,23 @@ class HttpCaller:
         return dialect.read(self._body)
 
     def _request(self, body: bytes | None) -> Request | None:
-        if self.dialect is None or self._head.replay == "off":
+        """The request with its history; None where it passes through, and `_passed` says why."""
+        dialect, route = self.dialect, self.route
+        if dialect is None or self._head.replay == "off":
             off = self._head.replay == "off"
             self._passed = PassedThrough.OFF if off else PassedThrough.NO_HISTORY
             return None
-        self._passed = PassedThrough.UNREADABLE
         if body is None:
+            self._passed = PassedThrough.UNREADABLE
             return None
         try:
-            request = self.dialect.read(body)
+            request = dialect.read(body)
         except TooComplex:
             self._passed = PassedThrough.TOO_COMPLEX
             return None
         except Unreadable:
+            self._passed = PassedThrough.UNREADABLE
             return None
-        self._passed = ""
-        route = self.route
         if not route.model and route.stream is None:
             return request
         stream = request.stream if route.stream is None else route.stream
@@ -221,28 +247,28 @@ class HttpCaller:
         self._exchange = exchange
         check_patchable(exchange.decision)
         check_lost(exchange.decision, strict=exchange.incoming.strict)
-        if not self.route.counts:
-            self.proxy.observer.replayed(exchange)
-        if self.route.counts or not self.proxy.options.finish_on_disconnect:
+        counts, proxy = self.route.counts, self.proxy
+        if not counts:
+            proxy.observer.replayed(exchange)
+        if counts or not proxy.options.finish_on_disconnect:
             self._watcher = DisconnectWatcher(self._receive)
 
     def send(self, exchange: Exchange) -> AbstractAsyncContextManager[Inbound]:
         self._beginning = None
         if self.route.counts:
             exchange.recording.discard()
-        decision = exchange.decision
+        decision, upstream = exchange.decision, self.upstream
         body = decision.body if decision.altered else self._body
-        assert self.upstream is not None  # noqa: S101 (set by `read`)
+        assert upstream is not None  # noqa: S101 (set by `read`)
         if self._translation is not None:
             model, shown = decision.target.origin.model, self._head.own_credential
-            outbound = self._translation.outbound(body, self.upstream, model, shown)
+            outbound = self._translation.outbound(body, upstream, model, shown)
         else:
-            outbound = self._outbound(body, self.upstream)
+            outbound = self._outbound(body, upstream)
         if decision.overrides.headers:
             joined = with_appended(outbound.headers, decision.overrides.headers)
             outbound = replace(outbound, headers=joined)
-        wire = self.upstream.wire or self.proxy.wire
-        return wire.send(outbound)
+        return (upstream.wire or self.proxy.wire).send(outbound)
 
     def _outbound(self, body: bytes, upstream: Upstream) -> Outbound:
         decompressed = body is not self._body
@@ -261,79 +287,103 @@ class HttpCaller:
         except bodies.BodyTooLarge:
             return b""
 
-    async def relay(self, exchange: Exchange, answer: Inbound) -> None:
-        status, reason = answer.status, ""
-        if self.route.counts and status == 200:
-            await self._start(answer, headers.failure_headers(exchange, dict(answer.headers)))
-            await self._rest(answer)
-            self.proxy.observer.passed(exchange.decision.target.name, self.route.dialect, status)
-            self._note_request("", status, "")
-            self._relayed = True
-            self.stop_watching()
-            return
-        if status != 200 and self._translation is not None:
-            await self._tell_error(self._translation, answer, exchange)
-            status, reason = self.status, "refused"
-        elif status != 200:
-            passed_on = self._beginning is not None and not exchange.corrected  # a first refusal
-            exchange.failed_request = self.proxy.failed.new_id() if status >= 400 else ""
-            received, request = dict(answer.headers), exchange.failed_request
-            added = headers.failure_headers(exchange, received, request=request)
-            await self._start(answer, added)
-            words = self._beginning or b""
-            if self._beginning is not None:
-                await self._send_body(self._beginning)
-            words += await self._rest(answer)
-            self._note_request(exchange.failed_request, status, answer_words(answer.headers, words))
-            reason = "refused" if passed_on else ""
-        else:
-            reason = await self._relay(exchange, answer)
-            status = self.status
-        self.proxy.observer.ended(exchange, status, reason)
-        self._relayed = True
-        self.stop_watching()  # who has an answer has not left
+    def relay(self, exchange: Exchange, answer: Inbound) -> Coroutine[Any, Any, None]:
+        if answer.status != 200:
+            return self._relay_refusal(exchange, answer)
+        relaying = self._relay_count if self.route.counts else self._relay
+        return relaying(exchange, answer)
 
-    async def _relay(self, exchange: Exchange, inbound: Inbound) -> str:
+    def _ended(self, exchange: Exchange, reason: str) -> None:
+        """The client has its answer: the observer is told, and nobody looks whether it leaves."""
+        self.proxy.observer.ended(exchange, self.status, reason)
+        self._relayed = True
+        self.stop_watching()
+
+    async def _relay_count(self, exchange: Exchange, answer: Inbound) -> None:
+        """Forward how many tokens a request has."""
+        await self._start(answer, headers.failure_headers(exchange, dict(answer.headers)))
+        await self._rest(answer)
+        self.proxy.observer.passed(exchange.decision.target.name, self.route.dialect, 200)
+        self._note_request("", 200, "")
+        self._relayed = True
+        self.stop_watching()
+
+    async def _relay_refusal(self, exchange: Exchange, answer: Inbound) -> None:
+        """Forward an answer that is none, or tell it in the client's dialect."""
+        status = answer.status
+        if self._translation is not None:
+            await self._tell_error(self._translation, answer, exchange)
+            self._ended(exchange, "refused")
+            return
+        passed_on = self._beginning is not None and not exchange.corrected  # a first refusal
+        exchange.failed_request = self.proxy.failed.new_id() if status >= 400 else ""
+        received, request = dict(answer.headers), exchange.failed_request
+        added = headers.failure_headers(exchange, received, request=request)
+        await self._start(answer, added)
+        words = self._beginning or b""
+        if self._beginning is not None:
+            await self._send_body(self._beginning)
+        words += await self._rest(answer)
+        self._note_request(exchange.failed_request, status, answer_words(answer.headers, words))
+        self._ended(exchange, "refused" if passed_on else "")
+
+    async def _relay(self, exchange: Exchange, inbound: Inbound) -> None:
         """Forward the answer; an upstream that breaks off is part of the record."""
-        known = dict(inbound.headers)
+        received, translation, recording = inbound.headers, self._translation, exchange.recording
+        known = dict(received)
         added = headers.thoughtline_headers(exchange, known)
-        kind = known.get("content-type", "")
-        stream = "event-stream" in kind or (exchange.incoming.request.stream and "json" not in kind)
-        received, translation = inbound.headers, self._translation
-        if translation is not None:
+        if translation is None:
+            kind = known.get("content-type", "")
+            asked = exchange.incoming.request.stream
+            stream = "event-stream" in kind or (asked and "json" not in kind)
+        else:
             stream = translation.translation.params.stream
             received = translation.answer_headers(received, stream=stream)
-        make: Callable[..., Relay] = partial(
-            Relay,
-            push=getattr(inbound, "push", None),
-            write_now=self._server.write_now if self._server is not None else None,
-            holds=self.proxy.options.many_processes,
-        )
-        if translation is not None:
-            make = partial(TranslatedRelay, translation.translation)
-        relay = make(
-            self._send,
-            exchange.recording,
-            exchange.decision.dialect,
-            lambda: self.commit(exchange),
-            encoding=known.get("content-encoding", ""),
-            start=lambda: self._begin(inbound.status, received, added, stream=stream),
-        )
+        start = partial(self._begin, inbound.status, received, added, stream=stream)
+        relay = self._new_relay(exchange, inbound, known.get("content-encoding", ""), start)
         if stream:
             relay.keep_alive(self.proxy.options.keepalive)
         try:
             await relay.forward(inbound.chunks(), stream=stream)
+            reason = recording.capture_error
         except WireError as error:
-            await self.proxy.engine.writer.write(exchange.recording, str(error))
+            reason = str(error)
+            await self.proxy.engine.writer.write(recording, reason)
             relay.stop()
             if not self.status:
-                await self._answer(*relay.refusal(self._speaker, str(error)), added)
+                await self._answer(*relay.refusal(self._speaker, reason), added)
             elif stream and relay.plain:
-                await self._break_off(str(error), relay)
-            return str(error)
+                await self._break_off(reason, relay)
         finally:
             relay.stop()
-        return exchange.recording.capture_error
+        self._ended(exchange, reason)
+
+    def _new_relay(
+        self, exchange: Exchange, inbound: Inbound, encoding: str, start: Commit
+    ) -> Relay:
+        recording, dialect = exchange.recording, exchange.decision.dialect
+        commit = partial(self.proxy.engine.writer.write, recording)
+        if self._translation is not None:
+            return TranslatedRelay(
+                self._translation.translation,
+                self._send,
+                recording,
+                dialect,
+                commit,
+                encoding=encoding,
+                start=start,
+            )
+        return Relay(
+            self._send,
+            recording,
+            dialect,
+            commit,
+            encoding,
+            start=start,
+            push=getattr(inbound, "push", None),
+            write_now=self._server.write_now if self._server is not None else None,
+            holds=self.proxy.options.many_processes,
+        )
 
     async def _tell_error(
         self, translation: HttpTranslation, answer: Inbound, exchange: Exchange
@@ -391,8 +441,8 @@ class HttpCaller:
 
     # -- 8. commit -------------------------------------------------------------------------------
 
-    async def commit(self, exchange: Exchange) -> None:
-        await self.proxy.engine.writer.write(exchange.recording)
+    def commit(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        return self.proxy.engine.writer.write(exchange.recording)
 
     # -- when it does not go that way ------------------------------------------------------------
 

@@ -5,34 +5,24 @@ does, requests flow.
 """
 
 import asyncio
-from collections.abc import Sequence
 
 from thoughtline.clock import Clock
-from thoughtline.dialects.base import Dialect, Request
-from thoughtline.engine.caller import Incoming
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.engine.exchange import Engine, EngineOptions
-from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.routes import Route
-from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import WireError, fault
 from thoughtline.gateway import bodies
-from thoughtline.gateway.asgi import (
-    InFlight,
-    Receive,
-    Scope,
-    Send,
-)
+from thoughtline.gateway.asgi import InFlight, Receive, Scope, Send
 from thoughtline.gateway.auth import Auth, Principal
-from thoughtline.gateway.errors import (
-    GatewayError,
-    unknown_upstream,
-)
+from thoughtline.gateway.client_head import ClientHead, ClientTarget, ModelRoute
+from thoughtline.gateway.errors import GatewayError, unknown_upstream
 from thoughtline.gateway.failed_requests import FailedRequests
 from thoughtline.gateway.http_caller import HttpCaller
 from thoughtline.gateway.options import GatewayObserver, ProxyOptions
 from thoughtline.stores.base import Store
 from thoughtline.wires.base import Wire
+
+_MAX_MODEL = 256  # characters of a model's name that is remembered with a connection
 
 
 class Proxy:
@@ -102,42 +92,32 @@ class Proxy:
             return upstream
         raise unknown_upstream(route, model, self.directory, body)
 
-    def incoming(
-        self,
-        request: Request,
-        *,
-        dialect: Dialect,
-        upstream: Upstream,
-        principal: Principal,
-        hints: Sequence[str],
-        strict: bool,
-        received: int,
-        counts: bool = False,
-        heavy: bool = False,
-        speaks: str = "",
-        resumed: Resumed | None = None,
-    ) -> Incoming:
-        """A client's request as the engine takes it; the upstream may speak another dialect."""
-        owner = None if counts or speaks else (principal.tenant, dialect.name)
+    def model_route(
+        self, head: ClientHead, dialect: str, model: str, body: bytes | None
+    ) -> ModelRoute:
+        """Where a request for this model goes; the next one with the same head finds it there."""
+        route = self.directory.understood(head.route, model)
+        upstream = self.upstream(route, model, body)
+        provider = upstream.translates(dialect)
+        asked = upstream.served if upstream.renames and not provider else model
+        principal = head.authenticate(self.auth)
+        goal = self.client_target(upstream, principal, provider or dialect, asked)
+        made = ModelRoute(model=model, route=route, upstream=upstream, provider=provider, goal=goal)
+        if len(model) <= _MAX_MODEL:
+            head.model_route = made
+        return made
+
+    def client_target(
+        self, upstream: Upstream, principal: Principal, dialect: str, model: str
+    ) -> ClientTarget:
+        """Where a client's request goes that an upstream is asked in this dialect."""
         if principal.claims is not None:
             principal = self.auth.at_upstream(principal, upstream)
         account = self.auth.account(principal, upstream)
-        spoken = speaks or dialect.name
-        return Incoming(
-            request=request,
-            dialect=dialect,
-            target=upstream.target(dialect=spoken, model=request.model, account=account),
+        return ClientTarget(
+            target=upstream.target(dialect=dialect, model=model, account=account),
             tenant=principal.tenant,
             claimed=principal.claimed,
-            effort=upstream.effort,
-            hints=hints,
-            strict=strict,
-            received=received,
-            heavy=heavy,
-            # What a request needs to be answered is nothing to the one that counts its tokens.
-            normalised=Normalised(request=request) if counts else None,
-            owner=owner,
-            resumed=resumed,
         )
 
     async def drain(self, grace: float) -> None:

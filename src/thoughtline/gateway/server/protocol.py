@@ -59,7 +59,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._data_size = 0  # bytes of the data that came last
         self._in_head = False  # a head has begun, and not ended
         self._in_body = False  # a head has ended, and not its request
-        self._hosts = 0  # `Host` headers in it
         self._body_size = 0  # bytes since the deadline of the body was set
         self._unread_size = 0  # bytes since the last byte of a body: trailers
         self._stopping = False
@@ -72,9 +71,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._failed = False  # an error was answered, and the connection is closing
         self._reading: RequestCycle | None = None  # the request that came last
         self._responding: RequestCycle | None = None
-        self._scope_before: Scope | None = None  # of the request that came last
-        self._url_before = b""
-        self._length_at = 0  # where the length stands among its headers
+        self._scope_before: Scope = {}  # of the request that came last
+        self._head_before: tuple[Any, ...] = ()  # its head, but for the length of the body
+        self._length_at = 0  # where that stands among its headers
         self._pipelined: deque[tuple[RequestCycle, App, Scope]] = deque()
         self._deadline = inf  # by the loop's clock: the next head must be complete
         self._timer: asyncio.TimerHandle | None = None
@@ -174,19 +173,13 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         if not self._reparsing:
-            self._in_head, self._head_size, self._expects_continue = True, 0, False
-            self._hosts = 0
+            self._in_head, self._head_size = True, 0
             self.url = b""
             self.headers = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # otherwise it is parsed again, or a trailer, which is ignored
-            name = name.lower()
-            if name == b"host":
-                self._hosts += 1
-            elif name == b"expect":
-                self._expects_continue = value.lower() == b"100-continue"
-            self.headers.append((name, value))
+            self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         if self._reparsing:
@@ -198,22 +191,25 @@ class HttpProtocol(HttpToolsProtocol):
         if may_exceed and self._parsed_head_size() > self.max_head:
             self._head_too_large()
             raise ValueError("the head is too large")  # stops the parser
-        method, version = self.parser.get_method().decode("ascii"), self.parser.get_http_version()
-        if self._hosts != 1 and (self._hosts or version == "1.1"):
-            self._refuse_hosts()
-        self._upgrade_offered = self.parser.should_upgrade()
+        parser = self.parser
+        method, version = parser.get_method(), parser.get_http_version()
+        scope = self._repeated(method, version)
+        if scope is None:
+            self._check_hosts(version)
+        self._upgrade_offered = parser.should_upgrade()
         if self._upgrade_offered and self._should_upgrade():
-            self.scope = {"method": method, "headers": self.headers}  # type: ignore[typeddict-item]
+            self.scope = {"method": method.decode("ascii"), "headers": self.headers}  # type: ignore[typeddict-item]
             return
-        scope = self._repeated(method, version) or self._new_scope(method, version)
+        if scope is None:
+            scope = self._new_scope(method, version)
         cycle = self._reading = RequestCycle(
             self,
-            head_only=method == "HEAD",
-            keep_alive=version != "1.0" and self.parser.should_keep_alive() and not self._stopping,
+            head_only=method == b"HEAD",
+            keep_alive=version != "1.0" and parser.should_keep_alive() and not self._stopping,
             takes_interim=version != "1.0",
             expects_continue=self._expects_continue,
         )
-        app: App = too_many_connections if self._at_connection_limit() else self.app
+        app: App = too_many_connections if self._at_connection_limit() else self._handler(scope)
         if self._responding is None:
             self._run(cycle, app, scope)
         else:
@@ -223,29 +219,34 @@ class HttpProtocol(HttpToolsProtocol):
                 self._fail(400, "too many requests came before the first answer", "bad_request")
                 raise ValueError("too many requests")  # stops the parser
 
-    def _repeated(self, method: str, version: str) -> Scope | None:
+    def _repeated(self, method: bytes, version: str) -> Scope | None:
         """The scope of the request before, with what was worked out for it, if the head is alike.
 
         Only the length of the body may differ.
         """
-        before, at = self._scope_before, self._length_at
-        if before is None or before["method"] != method or before["http_version"] != version:
+        at, sent = self._length_at, self.headers
+        if (method, version, self.url, len(sent), sent[:at], sent[at + 1 :]) != self._head_before:
             return None
-        old, new = before["headers"], self.headers
-        if self.url != self._url_before or len(new) != len(old):
+        if at < len(sent) and sent[at][0] != b"content-length":
             return None
-        if new[:at] != old[:at] or new[at + 1 :] != old[at + 1 :]:
-            return None
-        if at < len(new) and new[at][0] != b"content-length":
-            return None
-        return {**before, "headers": new}
+        return {**self._scope_before, "headers": sent}
 
-    def _new_scope(self, method: str, version: str) -> Scope:
+    def _check_hosts(self, version: str) -> None:
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts == 1 or (not hosts and version != "1.1"):
+            return
+        which = "no" if not hosts else "more than one"
+        self._fail(400, f"the request has {which} Host header; expected exactly one", "bad_request")
+        raise ValueError("not one Host header")  # stops the parser
+
+    def _new_scope(self, method: bytes, version: str) -> Scope:
         raw, query = _split(self.url)
-        path = raw.decode("ascii")
-        names = [name for name, _ in self.headers]
+        path, sent = raw.decode("ascii"), self.headers
+        names = [name for name, _ in sent]
         at = names.index(b"content-length") if b"content-length" in names else len(names)
-        self._url_before, self._length_at = self.url, at
+        self._length_at = at
+        self._head_before = (method, version, self.url, len(sent), sent[:at], sent[at + 1 :])
+        self._expects_continue = dict(sent).get(b"expect", b"").lower() == b"100-continue"
         scope: Scope = {
             "type": "http",
             "asgi": _ASGI,
@@ -253,16 +254,21 @@ class HttpProtocol(HttpToolsProtocol):
             "server": self.server,
             "client": self.client,
             "scheme": self.scheme,
-            "method": method,
+            "method": method.decode("ascii"),
             "root_path": "",
             "path": unquote(path) if "%" in path else path,
             "raw_path": raw,
             "query_string": query,
-            "headers": self.headers,
+            "headers": sent,
         }
         scope[HEAD] = ClientHead(scope)
         self._scope_before = scope
         return scope.copy()  # applications write into theirs
+
+    def _handler(self, scope: Scope) -> App:
+        """The application, or whom it has already chosen for requests with this head."""
+        head: ClientHead = scope[HEAD]
+        return head.handler if head.handler is not None and head.app is self.app else self.app
 
     def _parsed_head_size(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -327,11 +333,6 @@ class HttpProtocol(HttpToolsProtocol):
             "headers, or raise `server.max_header_bytes`",
             "head_too_large",
         )
-
-    def _refuse_hosts(self) -> None:
-        which = "no" if not self._hosts else "more than one"
-        self._fail(400, f"the request has {which} Host header; expected exactly one", "bad_request")
-        raise ValueError("not one Host header")  # stops the parser
 
     def _fail(self, status: int, message: str, code: str) -> None:
         """Answer with an error, where no response has begun, and close the connection."""

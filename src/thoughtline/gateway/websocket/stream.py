@@ -179,15 +179,20 @@ class StreamCaller:
 
     def _incoming(self, request: Request, upstream: Upstream) -> Incoming:
         proxy, connection = self.proxy, self.connection
-        return proxy.incoming(
-            request,
-            dialect=WEBSOCKET_DIALECT,
-            upstream=upstream,
-            principal=connection.principal,
+        dialect, principal = WEBSOCKET_DIALECT, connection.principal
+        goal = proxy.client_target(upstream, principal, dialect.name, request.model)
+        return Incoming(
+            request=request,
+            dialect=dialect,
+            target=goal.target,
+            tenant=goal.tenant,
+            claimed=goal.claimed,
+            effort=upstream.effort,
             hints=connection.hints,
             strict=proxy.options.strict or connection.replay == "strict",
             received=proxy.clock.mono(),
             heavy=self._heavy,
+            owner=(principal.tenant, dialect.name),
             resumed=self._resumed,
         )
 
