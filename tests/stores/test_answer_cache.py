@@ -2,6 +2,7 @@
 
 from stores.samples import turn
 from support.fragile_store import A
+from thoughtline.stores.answer_cache import AnswerCache
 from thoughtline.stores.cached import CachedStore
 
 
@@ -36,3 +37,24 @@ async def test_bytes_are_bounded(fragile):
         await hot.append(turn("s", f"t{number}", keys=(name,)))
         await hot.find("T", [name])
     assert hot.remembered < 7
+
+
+def test_what_is_found_what_is_known_to_be_nowhere_and_what_is_not_known():
+    cache = AnswerCache(100, 1 << 20)
+    keys = [bytes([n]) * 16 for n in range(4)]
+    [entry] = turn("s", "t1", keys=keys[:2]).index
+    cache.put("T", keys[:3], {keys[0]: [entry], keys[1]: [entry]})
+    assert cache.find("T", keys) == ({keys[0]: (entry,), keys[1]: (entry,)}, [keys[3]])
+    assert cache.find("T", keys[1:3]) == ({keys[1]: (entry,)}, [])
+    assert cache.find("U", keys[:1]) == ({}, keys[:1])
+    assert cache.find("T", []) == ({}, [])
+
+
+def test_what_was_found_is_the_last_to_go():
+    cache = AnswerCache(100, 4 * 300)
+    keys = [bytes([n]) * 16 for n in range(6)]
+    cache.put("T", keys[:4], {})
+    cache.find("T", [keys[0], keys[5]])  # of which one is not known
+    cache.find("T", [keys[1]])
+    cache.put("T", keys[4:], {})
+    assert cache.find("T", keys)[1] == keys[2:4]

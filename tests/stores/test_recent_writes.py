@@ -1,5 +1,9 @@
 """What this process wrote lately is found before it is committed, and while the store is down."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
 from stores.samples import turn
 from thoughtline.stores.recent_writes import RecentWrites
 
@@ -53,3 +57,47 @@ def test_what_is_committed_is_bounded_in_bytes():
     assert [entry.turn for entry in recent.committed("T", {A})[A]] == ["t9", "t8", "t7", "t6"]
     recent.clear()
     assert recent.size == 0
+
+
+def test_more_of_a_turn_that_is_being_written():
+    recent = RecentWrites(10, 1 << 20)
+    one, two = turn("s", "t1", keys=[A]), turn("s", "t1", keys=[A, B])
+    recent.add(one, 1.0)
+    recent.add(two, 2.0)
+    assert recent.since == 1.0
+    assert merged(recent) == {A: ["t1", "t1"], B: ["t1"]}
+    recent.remove(one)
+    assert merged(recent) == {B: ["t1"]}
+    recent.remove(two)
+    assert merged(recent) == {}
+    assert not recent
+
+
+def test_an_entry_that_was_changed_meanwhile_is_removed_by_its_turn():
+    recent = RecentWrites(10, 1 << 20)
+    batch = turn("s", "t1", keys=[A])
+    recent.add(batch)
+    [entry] = batch.index
+    recent.remove(replace(batch, index=(replace(entry, forgotten=("",)),)))
+    assert merged(recent) == {}
+    assert not recent
+
+
+BATCHES = [turn("s", f"t{n}", keys=keys) for n, keys in enumerate(([A], [B], [A, B], [A, B]))]
+
+
+@given(st.lists(st.sampled_from(BATCHES), max_size=12))
+def test_whether_somebody_looked_in_between_makes_no_difference(batches):
+    looked_at, unseen = RecentWrites(10, 1 << 20), RecentWrites(10, 1 << 20)
+    writing = set()
+    for batch in batches:
+        turn = batch.index[0].turn
+        for recent in (looked_at, unseen):
+            (recent.commit if turn in writing else recent.add)(batch)
+        writing ^= {turn}
+        merged(looked_at)
+    assert bool(unseen) == bool(looked_at)
+    assert unseen.since == looked_at.since
+    assert unseen.uncommitted("T", [A, B]) == looked_at.uncommitted("T", [A, B])
+    assert unseen.parents("T") == looked_at.parents("T")
+    assert merged(unseen) == merged(looked_at)

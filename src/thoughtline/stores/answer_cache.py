@@ -6,10 +6,14 @@ keys) and is counted once. An answer that was read while something was written u
 lack that, so it is not cached: see `reading`.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import compress, repeat
+from operator import is_, itemgetter
 from sys import getsizeof
+from typing import Any
 
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import MAX_CANDIDATES, Batch
@@ -25,6 +29,9 @@ THOUGHT_SIZE = 300
 
 ANSWER_SIZE = 300
 """Bytes that an answer costs beside its entries, also when it is empty."""
+
+_is_none = partial(is_, None)
+_is_found = itemgetter(1)  # of key and answer: whether that is not empty
 
 
 def cache_keys(batch: Batch) -> list[CacheKey]:
@@ -64,21 +71,16 @@ class AnswerCache:
         return self._turns.values()
 
     def find(
-        self, tenant: str, keys: Iterable[bytes]
+        self, tenant: str, keys: Sequence[bytes]
     ) -> tuple[dict[bytes, Sequence[IndexEntry]], list[bytes]]:
         """Return what is filed under these keys, and the keys whose answer is not cached."""
-        found: dict[bytes, Sequence[IndexEntry]] = {}
-        missing: list[bytes] = []
-        for key in keys:
-            cache_key = (tenant, key)
-            answer = self._answers.get(cache_key)
-            if answer is None:
-                missing.append(key)
-                continue
-            self._answers.move_to_end(cache_key)
-            if answer:
-                found[key] = answer
-        return found, missing
+        names = list(zip(repeat(tenant), keys))
+        answers = list(map(self._answers.get, names))
+        missing = list(compress(keys, map(_is_none, answers)))
+        cached = filter(self._answers.__contains__, names) if missing else names
+        deque(map(self._answers.move_to_end, cached), 0)
+        found: Any = filter(_is_found, zip(keys, answers, strict=True))
+        return dict(found), missing
 
     def note_write(self, batch: Batch) -> None:
         """Note that a batch is being written, or was: running look-ups may not see it."""
@@ -88,10 +90,9 @@ class AnswerCache:
     def add(self, batch: Batch) -> None:
         """Add the entries of a batch to the answers that are cached under their keys."""
         for entry in batch.index:
-            for key in entry.keys:
-                answer = self._answers.get((batch.tenant, key))
-                if answer is not None:
-                    self._put_first((batch.tenant, key), entry, answer)
+            names = zip(repeat(batch.tenant), entry.keys)
+            for name in filter(self._answers.__contains__, names):
+                self._put_first(name, entry, self._answers[name])
 
     def bound(self, reserved: int) -> None:
         """Keep within the limits, of which so many bytes are taken by something else."""
@@ -111,6 +112,8 @@ class AnswerCache:
 
     def written(self, tenant: str, keys: Iterable[bytes]) -> list[bytes]:
         """Return which of the keys were written while look-ups were running."""
+        if not self._written:
+            return []
         return [key for key in keys if (tenant, key) in self._written]
 
     def put(
@@ -182,10 +185,10 @@ class AnswerCache:
     def _evict(self) -> None:
         """Drop the least recently used answers until the limits hold."""
         entries, size = self._limits
-        while self._answers and (
+        while (answers := len(self._answers)) and (
             len(self._turns) > entries
-            or self.size + self._reserved > size
-            or len(self._answers) > entries * 8
+            or self._size + ANSWER_SIZE * answers + self._reserved > size
+            or answers > entries * 8
         ):
             self._release(self._answers.pop(next(iter(self._answers))))
 

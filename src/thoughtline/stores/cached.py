@@ -16,6 +16,7 @@ takes long is saved beside the store meanwhile.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -75,6 +76,8 @@ Save = asyncio.Task[SavedBatch | None]
 
 Known = tuple[int, tuple[int, int]]
 """The number of changes of other processes, and the version of their deletions."""
+
+_type = attrgetter("type")
 
 
 class LookupCounts(Struct):
@@ -354,12 +357,14 @@ class CachedStore(ForwardingStore):
         try:
             if self._backlog:  # the order within a session matters
                 raise Unavailable(self.trouble or "the store is catching up")
-            events = await self._write(batch, save, now)
+            late = self._save_later(batch, save, now) if self._save_after else None
+            try:
+                events = await self.store.append(batch)
+            finally:
+                if late is not None:
+                    late.cancel()
         except (Unavailable, Corrupt, SealError) as error:
-            self._note_trouble(error)
-            held = replace(batch, held=now)
-            await self._backlog.add(held, str(error), await save[0] if save else None)
-            self._bound_memory()
+            await self._let_wait(replace(batch, held=now), error, save)
             raise Unavailable(str(error)) from error
         except StoreError:
             self._finish(batch)
@@ -371,21 +376,21 @@ class CachedStore(ForwardingStore):
             await self._release(save)
         return events
 
-    async def _write(self, batch: Batch, save: list[Save], now: float) -> list[Event]:
-        """Write a batch; if that takes long, it is saved beside the store meanwhile."""
-        if not self._save_after:
-            return await self.store.append(batch)
+    def _save_later(self, batch: Batch, save: list[Save], now: float) -> asyncio.Handle:
+        """Save a batch beside the store when writing it takes long, unless that is cancelled."""
         loop = asyncio.get_running_loop()
-
-        def hold() -> None:
-            save.append(loop.create_task(self._backlog.hold(replace(batch, held=now))))
-
         patience = HEAVY_PATIENCE if batch.heavy else 1
-        late = loop.call_later(self._save_after * patience, hold)
-        try:
-            return await self.store.append(batch)
-        finally:
-            late.cancel()
+        return loop.call_later(self._save_after * patience, self._save, batch, save, now)
+
+    def _save(self, batch: Batch, save: list[Save], now: float) -> None:
+        held = replace(batch, held=now)
+        save.append(asyncio.get_running_loop().create_task(self._backlog.hold(held)))
+
+    async def _let_wait(self, batch: Batch, error: StoreError, save: list[Save]) -> None:
+        """Keep a batch that the store did not take."""
+        self._note_trouble(error)
+        await self._backlog.add(batch, str(error), await save[0] if save else None)
+        self._bound_memory()
 
     async def _release(self, save: list[Save]) -> None:
         """Let go of what was saved while a batch was being written."""
@@ -395,9 +400,8 @@ class CachedStore(ForwardingStore):
 
     def _begin(self, batch: Batch, now: float) -> None:
         """Make the entries of a batch findable before it is written."""
-        for draft in batch.drafts:
-            if draft.type == "quarantined":
-                self.clear()
+        if "quarantined" in map(_type, batch.drafts):
+            self.clear()
         self._recent.add(batch, now)
         self._cache.note_write(batch)
 

@@ -21,7 +21,9 @@ class RecentWrites:
 
     def __init__(self, limit: int, max_bytes: int) -> None:
         self._limits = limit, max_bytes
-        self._uncommitted: Filed = {}
+        self._filed: Filed = {}  # what is not committed; but for `_unfiled`
+        # Turns with tenant and entry: most are committed before anybody looks for them.
+        self._unfiled: dict[str, tuple[str, IndexEntry]] = {}
         self._since: dict[str, float] = {}  # turn that is not committed → when that began
         # Kept cheaply: these are searched only when the store fails.
         self._committed: deque[tuple[str, IndexEntry, int]] = deque()
@@ -29,36 +31,56 @@ class RecentWrites:
         self._restored: Filed = {}  # what was committed when the store failed
 
     def __bool__(self) -> bool:
-        return bool(self._uncommitted or self._committed)
+        return bool(self._unfiled or self._filed or self._committed)
+
+    @property
+    def _uncommitted(self) -> Filed:
+        """What is not committed, by key."""
+        if self._unfiled:
+            for tenant, entry in self._unfiled.values():
+                _file(self._filed, tenant, entry)
+            self._unfiled.clear()
+        return self._filed
 
     def add(self, batch: Batch, now: float = 0.0) -> None:
         """Add the entries of a batch that is being written since now."""
         for entry in batch.index:
-            self._since.setdefault(entry.turn, batch.held or now)
-            _file(self._uncommitted, batch.tenant, entry)
+            if entry.turn in self._since:  # more of a turn that is being written
+                _file(self._uncommitted, batch.tenant, entry)
+            else:
+                self._since[entry.turn] = batch.held or now
+                self._unfiled[entry.turn] = batch.tenant, entry
 
     def remove(self, batch: Batch) -> None:
         """Remove the entries of a batch that is not being written any more."""
         for entry in batch.index:
             self._since.pop(entry.turn, None)
-            for key in entry.keys:
-                cache_key = (batch.tenant, key)
-                held = self._uncommitted.pop(cache_key, ())
-                if len(held) != 1 or held[0] is not entry:  # other turns have this key, too
-                    rest = tuple([other for other in held if other.turn != entry.turn])
-                    if rest:
-                        self._uncommitted[cache_key] = rest
+            if self._unfiled.get(entry.turn) == (batch.tenant, entry):
+                del self._unfiled[entry.turn]
+            else:
+                self._remove_filed(batch.tenant, entry)
+
+    def _remove_filed(self, tenant: str, entry: IndexEntry) -> None:
+        """Remove what is filed of a turn under the keys of its entry."""
+        filed = self._uncommitted
+        for key in entry.keys:
+            held = filed.pop((tenant, key), ())
+            if len(held) == 1 and held[0] is entry:
+                continue
+            if rest := tuple([other for other in held if other.turn != entry.turn]):
+                filed[tenant, key] = rest  # other turns have this key, too
 
     def commit(self, batch: Batch) -> None:
         """Keep the entries of a batch that is committed."""
         self.remove(batch)
+        committed = self._committed
         for entry in batch.index:
             size = entry_size(entry)
-            self._committed.append((batch.tenant, entry, size))
+            committed.append((batch.tenant, entry, size))
             self.size += size
         limit, max_bytes = self._limits
-        while self._committed and (len(self._committed) > limit or self.size > max_bytes):
-            self.size -= self._committed.popleft()[2]
+        while committed and (len(committed) > limit or self.size > max_bytes):
+            self.size -= committed.popleft()[2]
 
     @property
     def since(self) -> float | None:
@@ -67,13 +89,14 @@ class RecentWrites:
 
     def change(self, tenant: str, change: Callable[[IndexEntry, float], IndexEntry | None]) -> None:
         """Replace what is not committed of a tenant by what `change` returns of each."""
-        for cache_key, entries in list(self._uncommitted.items()):
+        filed = self._uncommitted
+        for cache_key, entries in list(filed.items()):
             if cache_key[0] == tenant:
                 changed = [change(entry, self._since.get(entry.turn, 0.0)) for entry in entries]
                 if left := tuple([entry for entry in changed if entry is not None]):
-                    self._uncommitted[cache_key] = left
+                    filed[cache_key] = left
                 else:
-                    del self._uncommitted[cache_key]
+                    del filed[cache_key]
 
     def entries(self) -> Iterator[IndexEntry]:
         """Yield what is held; an entry that is not committed comes once for each of its keys."""
@@ -99,12 +122,14 @@ class RecentWrites:
         """Add to what was found under these keys."""
         if self._restored:
             merge_entries(_entries(self._restored, tenant, keys), found)
-        if self._uncommitted:
+        if self._unfiled or self._filed:
             merge_entries(_entries(self._uncommitted, tenant, keys), found)
 
     def uncommitted(self, tenant: str, keys: Iterable[bytes]) -> Entries:
         """Return what is not committed under these keys, the last filed last."""
-        return _entries(self._uncommitted, tenant, keys) if self._uncommitted else {}
+        if not self._unfiled and not self._filed:
+            return {}
+        return _entries(self._uncommitted, tenant, keys)
 
     def parents(self, tenant: str) -> dict[str, str]:
         """Return the turns that are not committed yet, each with the turn that it continues."""

@@ -221,14 +221,9 @@ def _question(
 ) -> tuple[str, list[Any]]:
     """Return the statement that looks all of these up, and its values."""
     if len(turns) == 3 and len(sessions) == len(tenants) == 1 and len(keys) <= MOST_KEYS * 2:
-        keys = keys or _NO_KEY
-        return _statement(1, 1, 1, len(keys) // 2, 1), [
-            *sessions,
-            *tenants,
-            *turns,
-            *keys,
-            turns[1],
-        ]
+        keys = keys or _NO_KEY  # the usual case: a turn alone
+        values = [*sessions, *tenants, *turns, *keys, turns[1]]
+        return _statement(1, 1, 1, len(keys) // 2, 1), values
     asked = (sessions, tenants, turns, keys, turns[1::3])
     padded = [
         statements.padded(values, columns) for values, columns in zip(asked, _COLUMNS, strict=True)
