@@ -19,11 +19,11 @@ _DATA = ("url", "data", "file_id", "file_data", "image_url", "fileUri")
 
 def joined_text(content: Any) -> str:
     """Return the text of a string or a list of parts; other JSON in its canonical spelling."""
-    if content is None:
-        return ""
+    if isinstance(content, str):
+        return content
     if isinstance(content, list):
-        return "".join(_text(element) for element in content)
-    return _text(content)
+        return "".join([_text(element) for element in content])
+    return "" if content is None else _text(content)
 
 
 def _text(element: Any) -> str:

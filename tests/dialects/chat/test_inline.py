@@ -3,7 +3,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from thoughtline.dialects.chat.inline import InlineSplitter, inner, join, pieces, split
+from thoughtline.dialects.chat.inline import InlineSplitter, inner, join, pieces, plain, split
 
 PIECES = st.lists(
     st.sampled_from(
@@ -142,3 +142,10 @@ def test_a_hundred_thousand_thoughts_in_one_piece():
     text = "<think>a</think>" * 100_000 + "b"
     assert InlineSplitter().feed(text) == ("a" * 100_000, "b")
     assert split(text)[1] == "b"
+
+
+def test_a_plain_text_is_one_that_can_have_no_thought_in_front():
+    for code in range(0x110000):
+        first = chr(code)
+        assert plain(first + "<think>a</think>") == (first != "<" and not first.isspace())
+    assert plain("")

@@ -2,8 +2,10 @@
 
 import pytest
 
-from thoughtline.dialects.chat.response import REFUSED, decode, lenient
-from thoughtline.log.parts import Carrier
+from thoughtline.clock import SystemClock
+from thoughtline.dialects.chat.response import REFUSED, ChatBodyReader, decode, lenient
+from thoughtline.dialects.limits import MAX_ANSWER_PARTS, TooComplex
+from thoughtline.log.parts import Carrier, Origin
 
 PLAIN = [
     b"{}",
@@ -43,3 +45,16 @@ def test_what_the_strict_way_refuses_the_other_one_keeps_to_the_byte(
     with pytest.raises(REFUSED):
         decode(body)
     assert lenient(body).raws[place].encode() in body
+
+
+@pytest.mark.parametrize("name", [b"content", b"tool_calls"])
+def test_the_shortest_body_with_too_many_parts_is_refused(name: bytes) -> None:
+    for count in (MAX_ANSWER_PARTS, MAX_ANSWER_PARTS + 1):
+        reader = ChatBodyReader(clock=SystemClock(), origin=Origin(), sent=0)
+        parts = b",".join([b"0"] * count)
+        reader.feed(b'{"choices":[{"message":{"' + name + b'":[' + parts + b"]}}]}")
+        if count <= MAX_ANSWER_PARTS:
+            assert reader.close()
+            continue
+        with pytest.raises(TooComplex):
+            reader.close()

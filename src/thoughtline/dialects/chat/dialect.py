@@ -68,7 +68,7 @@ class ChatCompletions(Dialect):
             turns, anchors = _turns(history)
         except RecursionError:
             raise Unreadable("nested too deeply to be read") from None
-        model = document.get("model")
+        model, hints = document.get("model"), session_hints(document)
         return Request(
             body=body,
             model=model if isinstance(model, str) else "",
@@ -76,8 +76,8 @@ class ChatCompletions(Dialect):
             tools=bool(document.get("tools") or document.get("functions")),
             thinking=_thinking(document),
             turns=tuple(turns),
-            hints=session_hints(document),
-            shared_hint=shared_hint(document),
+            hints=hints,
+            shared_hint=shared_hint(document) if hints else "",
             anchors=tuple(anchors),
             parts=parts,
         )

@@ -13,6 +13,8 @@ _OPENING = re.compile(r"\s*" + OPEN)
 _TAG, _LINE = re.compile(OPEN), re.compile(rf"\n[ \t]*{OPEN}")
 _WHITE = re.compile(r"\s*")
 _BETWEEN = re.compile(rf"\s*{CLOSE}\s*{OPEN}\s*")
+_BEGINNINGS = frozenset(["<", *[chr(code) for code in range(0x3001) if chr(code).isspace()]])
+"""How a text begins that has a thought in front."""
 
 
 def split(text: str) -> tuple[str, str]:
@@ -38,8 +40,7 @@ def _end_of_thoughts(text: str, start: int) -> int:
 
 def plain(text: str) -> bool:
     """Whether a text certainly has no thought: most begin with a word."""
-    first = text[:1]
-    return first != "<" and not first.isspace()
+    return text[:1] not in _BEGINNINGS
 
 
 def pieces(text: str, *, anywhere: bool = False) -> list[tuple[str, str]]:

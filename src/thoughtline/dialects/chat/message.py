@@ -58,11 +58,16 @@ def output_parts(message: Mapping[str, Any], provenance: Provenance = ECHOED) ->
     """Return the parts of a message."""
     parts: list[OutputPart] = []
     if not _NAMED.isdisjoint(message):
-        for name, carrier in NAMES.items():
-            value = message.get(name)
+        for name in filter(message.__contains__, NAMES):
+            value = message[name]
             if value is not None:
-                parts.append(provenance.thought(carrier, value))
-    parts += _content(message.get("content"), provenance)
+                parts.append(provenance.thought(NAMES[name], value))
+    content = message.get("content")
+    if type(content) is str and plain(content):  # the usual case
+        if content:
+            parts.append(Text(text=content))
+    elif content is not None:
+        parts += _content(content, provenance)
     if isinstance(calls := message.get("tool_calls"), list):
         for index, call in enumerate(calls):
             parts += _call(call, index, provenance)
@@ -72,8 +77,6 @@ def output_parts(message: Mapping[str, Any], provenance: Provenance = ECHOED) ->
 
 
 def _content(content: Any, provenance: Provenance) -> list[OutputPart]:
-    if content is None:
-        return []
     if isinstance(content, str):
         return _text_parts(content, provenance)
     if not isinstance(content, list):
@@ -126,10 +129,10 @@ def name_and_arguments(call: Any) -> tuple[str, str] | None:
     """Return the name and the arguments of a call of a tool or a custom tool; else None."""
     if not isinstance(call, dict):
         return None
-    function, custom = call.get("function"), call.get("custom")
+    function = call.get("function")
     if isinstance(function, dict):
         name, arguments = function.get("name"), function.get("arguments")
-    elif isinstance(custom, dict):
+    elif isinstance(custom := call.get("custom"), dict):
         name, arguments = custom.get("name"), custom.get("input")
     else:
         return None

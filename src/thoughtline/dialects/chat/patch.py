@@ -50,11 +50,11 @@ def _message(
     body: bytes, span: Span, thoughts: Sequence[PlacedThought], *, had: bool
 ) -> list[Edit]:
     """Return the edits of one message; `had`: it has thoughts."""
-    if not had and _all_members(thoughts):
+    if not had and (added := _more_members(thoughts)):
         there = body[span.value : span.end]
         may_have = b"reasoning" in there or b"\\u" in there  # an escape could hide a key
         if not may_have or NAMES.keys().isdisjoint(splice.names(there)):
-            return [_add_members(span, thoughts)]  # the usual case: nothing to look for
+            return [(span.end - 1, span.end - 1, added)]  # the usual case: nothing to look for
     has = splice.members(body, span)
     changes: dict[str, bytes | None] = dict.fromkeys(MEMBERS)
     for placed in thoughts:
@@ -69,20 +69,15 @@ def _message(
     return splice.revise(span, has, changes) + _calls(body, has.get("tool_calls"), thoughts)
 
 
-def _all_members(thoughts: Sequence[PlacedThought]) -> bool:
-    """Whether there are thoughts, and all of them are members of the message."""
-    for placed in thoughts:
-        if placed.carrier not in MEMBERS:
-            return False
-    return bool(thoughts)
-
-
-def _add_members(span: Span, thoughts: Sequence[PlacedThought]) -> Edit:
-    """Return the edit that adds thoughts as the last members; a message has at least a role."""
+def _more_members(thoughts: Sequence[PlacedThought]) -> bytes:
+    """Return thoughts as further members of a message, which has a role; none if one is not that."""
     members: dict[str, str] = {}
     for placed in thoughts:
-        members[placed.carrier] = f',"{placed.carrier}":{placed.raw}'
-    return (span.end - 1, span.end - 1, "".join(members.values()).encode())
+        carrier = placed.carrier
+        if carrier not in MEMBERS:
+            return b""
+        members[carrier] = f',"{carrier}":{placed.raw}'
+    return "".join(members.values()).encode()
 
 
 def _raw(body: bytes, span: Span) -> bytes:

@@ -22,7 +22,7 @@ from thoughtline.dialects.chat.chunks import (
     readable,
 )
 from thoughtline.dialects.chat.message import element_text, is_thinking_chunk
-from thoughtline.dialects.chat.response import ChatBaseReader
+from thoughtline.dialects.chat.response import ChatBaseReader, usage_of
 from thoughtline.dialects.limits import check_answer_parts
 from thoughtline.dialects.reader import Stopwatch
 from thoughtline.dialects.sse import SseParser
@@ -107,7 +107,7 @@ class ChatReader(ChatBaseReader):
 
     def _take(self, chunk: ChatChunk, emitted: list[StreamEvent]) -> None:
         if chunk.usage is not None or chunk.error is not None or not (self.model and self.response):
-            self.about(id=chunk.id, model=chunk.model, usage=chunk.usage, error=chunk.error)
+            self.about(chunk)
         if chunk.base_resp is not None and self.outcome is None:
             self.fail_if_refused(chunk.base_resp)
         for choice in chunk.choices or ():
@@ -115,8 +115,8 @@ class ChatReader(ChatBaseReader):
                 continue  # one of several answers: only the first is the turn's
             if choice.delta is not None:
                 self._take_delta(choice.delta, emitted)
-            if choice.usage is not None:
-                self.about(id=None, model=None, usage=choice.usage, error=None)
+            if isinstance(choice.usage, dict):
+                self.usage = usage_of(choice.usage)
             if choice.finish_reason is not None:
                 self.finish(choice.finish_reason)
                 self._close_thoughts(emitted)

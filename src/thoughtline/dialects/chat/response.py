@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
+from thoughtline.dialects.chat.chunks import ChatChunk
 from thoughtline.dialects.chat.message import (
     NAMES,
     OutputPart,
@@ -20,13 +21,18 @@ from thoughtline.dialects.chat.message import (
     output_parts,
     raw_thoughts,
 )
-from thoughtline.dialects.limits import TooComplex, check_answer, check_answer_parts
+from thoughtline.dialects.limits import (
+    MAX_ANSWER_PARTS,
+    TooComplex,
+    check_answer,
+    check_answer_parts,
+)
 from thoughtline.dialects.reader import BaseReader, token_count
 from thoughtline.dialects.surrogates import replace_surrogates
+from thoughtline.dialects.values import mapping
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
     AssistantMessage,
-    Canonical,
     Outcome,
     Reasoning,
     StopReason,
@@ -52,16 +58,16 @@ _STOPS = {
 class ChatBaseReader(BaseReader):
     """Keeps the model, the response's id, the usage, and how the turn ended."""
 
-    def about(self, *, id: Any, model: Any, usage: Any, error: Any) -> None:
+    def about(self, said: "ChatAnswer | ChatChunk") -> None:
         """Take in members of the body or of a chunk; each may be missing or of any type."""
-        if not self.model and isinstance(model, str):
+        if not self.model and isinstance(model := said.model, str):
             self.model = model if model.isascii() else replace_surrogates(model)
-        if not self.response and isinstance(id, str):
+        if not self.response and isinstance(id := said.id, str):
             self.response = id if id.isascii() else replace_surrogates(id)
-        if isinstance(usage, dict):
-            self.usage = usage_of(usage)
-        if error is not None:
-            self.fail(error)
+        if isinstance(said.usage, dict):
+            self.usage = usage_of(said.usage)
+        if said.error is not None:
+            self.fail(said.error)
 
     def fail_if_refused(self, base: Any) -> None:
         """Take in MiniMax's `base_resp`: an error where its code is not 0."""
@@ -71,9 +77,10 @@ class ChatBaseReader(BaseReader):
     def finish(self, reason: Any) -> None:
         """Take in the finish reason."""
         self.done = True
-        if isinstance(reason, str):
-            self.stop = _STOPS.get(reason, self.stop)
-        if isinstance(reason, str) and reason in _FAILURES:
+        if not isinstance(reason, str):
+            return
+        self.stop = _STOPS.get(reason, self.stop)
+        if reason in _FAILURES:
             self.fail(reason)
         elif reason == "length" and self.outcome is None:
             self.outcome, self.reason = Outcome.CAPPED, "length"
@@ -90,6 +97,8 @@ _MORE_COUNTS = frozenset(
         "prompt_cache_hit_tokens",
         "cached_tokens",
         "cache_creation_input_tokens",
+        "completion_tokens_details",
+        "prompt_tokens_details",
     }
 )
 """Members of a usage object that say more than what was asked and answered."""
@@ -97,13 +106,12 @@ _MORE_COUNTS = frozenset(
 
 def usage_of(counts: dict[str, Any]) -> Usage:
     """Return the tokens of a usage object, under the keys of several providers."""
-    spent, asked = counts.get("completion_tokens_details"), counts.get("prompt_tokens_details")
-    spent = spent if isinstance(spent, dict) else {}
-    asked = asked if isinstance(asked, dict) else {}
     prompt = token_count(counts.get("prompt_tokens"))
     written = token_count(counts.get("completion_tokens"))
-    if not spent and not asked and _MORE_COUNTS.isdisjoint(counts):
+    if _MORE_COUNTS.isdisjoint(counts):
         return Usage(input=prompt, output=written)
+    spent = mapping(counts.get("completion_tokens_details"))
+    asked = mapping(counts.get("prompt_tokens_details"))
     reasoning = _count(spent.get("reasoning_tokens"), counts.get("reasoning_tokens"))
     if reasoning:
         with_thoughts = add_counts(written, reasoning)
@@ -257,28 +265,30 @@ class ChatBodyReader(ChatBaseReader):
             parts = []
         complete = self.outcome is not Outcome.FAILED
         emitted = [_event(part) for part in parts if complete or type(part) is Thought]
-        return [*emitted, *self.turn_end(reason)]
+        emitted += self.turn_end(reason)
+        return emitted
 
     def _read(self, body: bytes) -> list[OutputPart]:
         try:
             answer = decode(body)
         except REFUSED:
             answer = lenient(body)
-        self.about(id=answer.id, model=answer.model, usage=answer.usage, error=answer.error)
+        self.about(answer)
         if answer.base_resp is not None:
             self.fail_if_refused(answer.base_resp)
         if answer.message is None:
             return []
         self.finish(answer.finish_reason)
-        for name in ("content", "tool_calls"):
-            if isinstance(elements := answer.message.get(name), list):
-                check_answer_parts(len(elements))
+        if len(body) > MAX_ANSWER_PARTS:  # a smaller one does not have so many
+            for name in ("content", "tool_calls"):
+                if isinstance(elements := answer.message.get(name), list):
+                    check_answer_parts(len(elements))
         # When a thought began is unknown and stays so; when it was all there is known.
         timing = Timing(sent=self.sent, closed=self.now)
         return output_parts(answer.message, Provenance(self.served_origin(), timing, answer.raws))
 
 
-def _event(part: OutputPart) -> Canonical:
+def _event(part: OutputPart) -> StreamEvent:
     if isinstance(part, Thought):
         return Reasoning(thought=part)
     if isinstance(part, Call):
