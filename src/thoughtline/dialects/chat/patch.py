@@ -70,7 +70,7 @@ def _message(
 
 
 def _more_members(thoughts: Sequence[PlacedThought]) -> bytes:
-    """Return thoughts as further members of a message, which has a role; none if one is not that."""
+    """Return thoughts as further members of a message, which has a role; nothing if one is none."""
     members: dict[str, str] = {}
     for placed in thoughts:
         carrier = placed.carrier
