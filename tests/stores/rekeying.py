@@ -12,10 +12,11 @@ import pytest
 
 from stores.contract import A, B
 from stores.sealed_samples import CANARY, ONE, TWO, canaries
+from thoughtline.errors import SealError
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.sealing.administration import check_keys, re_encrypt, rotate
 from thoughtline.stores.sealing.keychain import Keychain
-from thoughtline.stores.sealing.ring import KeyRing
+from thoughtline.stores.sealing.ring import KeyRing, MasterKey
 
 RING = KeyRing([ONE, TWO])
 KEYS = [bytes([n]) * 16 for n in range(1, 41)]
@@ -203,6 +204,18 @@ class RekeyingContract:
         assert len(await admin.find("T", [f"more{n + 1}".encode().ljust(16) for n in range(count)]))
         assert await admin.prune_index(dry_run=True) == 0
         assert len(await admin.entries(limit=1000)) == 40
+
+    async def test_a_wrong_key_under_the_id_in_use_changes_nothing(self, node):
+        await node(ONE).append(canaries())
+        other = MasterKey("key-one", b"?" * 32)
+        wrong = node(other).vault
+        before = await wrong.key_rows()
+        with pytest.raises(SealError, match="is not the one that this store was sealed with"):
+            await re_encrypt(wrong, KeyRing([other]))
+        with pytest.raises(SealError, match="is not the one that this store was sealed with"):
+            await re_encrypt(wrong, KeyRing([other]), tenant="another")
+        assert await wrong.key_rows() == before
+        assert A in await node(ONE).find("T", [A])
 
     async def test_a_node_that_files_entries_anew_uses_the_newest_key(self, node):
         store, other = node(), node()

@@ -106,10 +106,11 @@ async def re_encrypt(
     What is plain is sealed on the way. `names`: the look-up keys get a new key as well. A tenant
     that has two keys already was interrupted: it goes on.
     """
+    await _refuse_other(vault, ring)
     state = await vault.seal_state()
-    if not state.primary:
-        await vault.set_primary(ring.newest.id)
     master = ring.get(state.primary or ring.newest.id)
+    if not state.primary:
+        await vault.set_primary(master.id)
     tenants = _by_tenant(await vault.key_rows(), tenant)
     while fresh := [row for rows in tenants.values() for row in _fresh(rows, master, names=names)]:
         await vault.add_keys(fresh)  # unless somebody else just did
@@ -121,6 +122,15 @@ async def re_encrypt(
     while rows and await vault.drop_keys(rows) < len(rows):  # some were just wrapped again
         rows = [row for row in await vault.key_rows() if (row.tenant, row.version) in old]
     return resealed
+
+
+async def _refuse_other(vault: KeyVault, ring: KeyRing) -> None:
+    """Raise `SealError` before anything is written, where the ring does not open every key.
+
+    A key that such a ring has wrapped could lock out those that do.
+    """
+    for row in await vault.key_rows():
+        unwrap(row, ring)
 
 
 def _by_tenant(rows: list[KeyRow], tenant: str | None) -> dict[str, list[KeyRow]]:
