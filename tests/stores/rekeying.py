@@ -217,6 +217,27 @@ class RekeyingContract:
         assert await wrong.key_rows() == before
         assert A in await node(ONE).find("T", [A])
 
+    async def test_a_ring_without_the_key_in_use_changes_nothing(self, node):
+        store = node(ONE)
+        await store.append(canaries())
+        wrong, before = node(TWO).vault, await store.vault.key_rows()
+        with pytest.raises(SealError, match="key-one is not in the ring"):
+            await rotate(wrong, KeyRing([TWO]), "key-two")
+        assert (await store.vault.seal_state()).primary == "key-one"
+        with pytest.raises(SealError, match="key-one is not in the ring"):
+            await re_encrypt(wrong, KeyRing([TWO]))
+        assert await store.vault.key_rows() == before
+        await store.append(canaries("new", "t2", tenant="another"))
+        assert A in await node(ONE).find("another", [A])
+
+    async def test_a_ring_that_opens_every_key_takes_over_from_one_that_does_not(self, node):
+        store = node(ONE)
+        await store.append(canaries())
+        await node(TWO).vault.set_primary("key-two")
+        await rotate(store.vault, KeyRing([ONE]), "key-one")
+        await store.append(canaries("new", "t2", tenant="another"))
+        assert A in await node(ONE).find("another", [A])
+
     async def test_a_node_that_files_entries_anew_uses_the_newest_key(self, node):
         store, other = node(), node()
         await store.append(canaries())

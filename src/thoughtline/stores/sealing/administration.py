@@ -79,6 +79,7 @@ async def list_keys(vault: KeyVault, ring: KeyRing | None) -> KeyReport:
 async def rotate(vault: KeyVault, ring: KeyRing, id: str, progress: Progress | None = None) -> int:
     """Let a key wrap what is new, and wrap the keys of all tenants with it; returns how many."""
     master = ring.get(id)
+    await _refuse_other(vault, ring)
     await vault.set_primary(id)
     total, done = 0, 0
     while stale := [row for row in await vault.key_rows() if row.master != id]:
