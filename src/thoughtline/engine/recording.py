@@ -62,12 +62,7 @@ class Recording:
     _broke_off = False  # the upstream ended it before its end
     _late: Reader | None = None  # of what comes after the end
     _held = b""  # the beginning of what may be a byte order mark
-    _first_output = 0  # when the first token came, by the monotonic clock
     _form_known = False  # the first bytes have come, which say whether it is a stream
-    _unread_size = 0
-    _shape: EventShape | None = None  # of the events that come, where they are alike
-    _shapes_sought = 0
-    _arrived = 0  # when what is being read arrived, if that was earlier
 
     def __init__(
         self,
@@ -82,12 +77,13 @@ class Recording:
         max_bytes: int = MAX_BYTES,
         heavy: bool = False,
     ) -> None:
+        origin = decision.target.origin
         self.departed = clock.mono()
         self.tenant = tenant
         self.capture = Capture(
             path=decision.path,
             replay_plan=decision.replay_plan,
-            origin=decision.target.origin,
+            origin=origin,
             tenant=tenant,
             clock=clock,
             session=session,
@@ -95,12 +91,18 @@ class Recording:
             translation=translation,
         )
         self._dialect = decision.dialect
-        self._origin = decision.target.origin
+        self._origin = origin
         self._clock = clock
         self._stream = stream
         self._max_bytes = max_bytes
         self._heavy = heavy  # the request is
-        self._unread: list[Any] = []  # arrival and bytes of each piece, in turn: tuples take memory
+        # These are set here, and not above, so that a stream's recording takes less memory.
+        self._unread: list[Any] = []  # arrival and bytes of each piece, in turn, in place of tuples
+        self._unread_size = 0
+        self._shape: EventShape | None = None  # of the events that come, where they are alike
+        self._shapes_sought = 0
+        self._arrived = 0  # when what is being read arrived, if that was earlier
+        self._first_output = 0  # when the first token came, by the monotonic clock
         self._reader = self._new_reader()
 
     def _new_reader(self) -> Reader:
@@ -238,8 +240,7 @@ class Recording:
             self._feed_late(data)
             return []
         if not self._form_known:
-            data = self._without_mark(data)
-            self._see_form(data)
+            data = self._see_form(data)
         try:
             if self._fed > LETTERS_SIZE:  # what it all comes to is written in one piece
                 self._letters = more_letters(self._letters, data)
@@ -272,19 +273,22 @@ class Recording:
         late.done = True  # the end was said before
         return self.capture.extend(late.close())
 
-    def _without_mark(self, data: bytes) -> bytes:
-        """The beginning of an answer without its byte order mark, which may come in pieces."""
+    def _see_form(self, data: bytes) -> bytes:
+        """The beginning of an answer without its byte order mark, which may come in pieces.
+
+        Some upstreams answer a stream request with one body, or the other way round.
+        """
         begun = self._held + data
         self._held = begun if BOM_UTF8.startswith(begun) and begun != BOM_UTF8 else b""
-        return b"" if self._held else begun.removeprefix(BOM_UTF8)
-
-    def _see_form(self, data: bytes) -> None:
-        """Some upstreams answer a stream request with one body, or the other way round."""
-        begun = data.lstrip()
-        self._form_known = bool(begun)
-        if begun.startswith(b"{" if self._stream else _EVENT_STREAM):
+        if self._held:
+            return b""
+        begun = begun.removeprefix(BOM_UTF8)
+        said = begun.lstrip()
+        self._form_known = bool(said)
+        if said.startswith(b"{" if self._stream else _EVENT_STREAM):
             self._stream = not self._stream
             self._reader = self._new_reader()
+        return begun
 
     def discard(self) -> None:
         """Keep nothing of the answer: nothing is said in it."""
@@ -324,11 +328,11 @@ class Recording:
         """
         if self.finished:
             return None
-        self._caught_up()
+        reader = self._caught_up()
         self.finished = True
-        self.close(reason)
+        self.capture.take(self._remains(reason))
         ended = self.capture.ended
-        self._broke_off = not (stopped or self.capture_error or self.done)
+        self._broke_off = not (stopped or self.capture_error or reader.done)
         if self._broke_off and ended is not None and ended.outcome is Outcome.ABORTED:
             reason = ended.reason or BROKE_OFF
             self.capture.ended = ended = replace(ended, outcome=Outcome.FAILED, reason=reason)

@@ -45,6 +45,9 @@ class OwnServer(Protocol):
     def write_now(self, chunk: bytes) -> bool:
         """Send a chunk of a stream at once; False where the client has to be waited for."""
 
+    def watch(self, left: Callable[[], None] | None) -> None:
+        """Call this when the client disconnects, or has; None: nobody asks any more."""
+
 
 class InFlight:
     """Counts the responses under way: `with in_flight:` around each of them."""
@@ -73,16 +76,30 @@ class InFlight:
 class DisconnectWatcher:
     """Cancels the task in which it was made when the client disconnects.
 
-    An ASGI application is told of a disconnect only if it waits for the next message, and that
-    takes a task. Most responses end before it would matter: the task starts after `WATCH_AFTER`.
+    The own server tells by itself. Elsewhere, an ASGI application is told of a disconnect only if
+    it waits for the next message, and that takes a task. Most responses end before it would matter:
+    the task starts after `WATCH_AFTER`.
     """
 
-    def __init__(self, receive: Receive) -> None:
-        self.disconnected = False
+    disconnected = False
+    _watching: asyncio.Task[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, receive: Receive, server: OwnServer | None = None) -> None:
         self._receive = receive
+        self._server = server
         self._watched = asyncio.current_task()
-        self._watching: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
+        self._loop = asyncio.get_running_loop()
+        if server is None:
+            self._timer = self._loop.call_later(WATCH_AFTER, self._start)
+        else:
+            self._begun = self._loop.time()
+            server.watch(self._left)
+
+    def _left(self) -> None:
+        """The client disconnected; what was begun just before may still come to its end."""
+        at = self._begun + WATCH_AFTER
+        self._timer = self._loop.call_at(max(at, self._loop.time()), self._cancel)
 
     def _start(self) -> None:
         self._watching = asyncio.ensure_future(self._watch())
@@ -90,6 +107,9 @@ class DisconnectWatcher:
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+        self._cancel()
+
+    def _cancel(self) -> None:
         self.disconnected = True
         if self._watched is not None:
             self._watched.cancel()
@@ -101,6 +121,9 @@ class DisconnectWatcher:
 
     def stop(self) -> None:
         """Stop watching."""
-        self._timer.cancel()
+        if self._server is not None:
+            self._server.watch(None)
+        if self._timer is not None:
+            self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()

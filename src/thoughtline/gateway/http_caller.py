@@ -229,7 +229,7 @@ class HttpCaller:
 
     async def _pass_through(self, upstream: Upstream) -> None:
         """Untouched, both ways."""
-        self._watcher = DisconnectWatcher(self._receive)
+        self._watcher = DisconnectWatcher(self._receive, self._server)
         async with (upstream.wire or self.proxy.wire).send(
             self._outbound(self._body, upstream)
         ) as inbound:
@@ -251,7 +251,7 @@ class HttpCaller:
         if not counts:
             proxy.observer.replayed(exchange)
         if counts or not proxy.options.finish_on_disconnect:
-            self._watcher = DisconnectWatcher(self._receive)
+            self._watcher = DisconnectWatcher(self._receive, self._server)
 
     def send(self, exchange: Exchange) -> AbstractAsyncContextManager[Inbound]:
         self._beginning = None

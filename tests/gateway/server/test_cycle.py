@@ -6,10 +6,11 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from support.http_server import answer, dialled, everything, served, until
 from thoughtline.gateway.server.cycle import MAX_JOINED, RequestCycle
+from thoughtline.gateway.server.flow import LazyFlowControl
 
 GET = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
@@ -51,7 +52,13 @@ class Transport:
 
     def __init__(self):
         self.packets = []
-        self.closed = False
+        self.closed = self.paused = False
+
+    def pause_reading(self):
+        self.paused = True
+
+    def resume_reading(self):
+        self.paused = False
 
     def write(self, data):
         self.packets.append(data)
@@ -68,7 +75,7 @@ async def cycle():
     transport = Transport()
     connection = SimpleNamespace(
         transport=transport,
-        flow=FlowControl(transport),
+        flow=LazyFlowControl(transport),
         loop=asyncio.get_running_loop(),
         response_complete=lambda: None,
     )
@@ -138,6 +145,29 @@ async def test_half_a_body_is_not_taken(cycle, state):
     for name, value in state.items():
         setattr(made, name, value)
     assert made.take_body() is None
+
+
+async def test_whoever_asks_is_told_once_that_the_client_left(cycle):
+    made, _ = cycle
+    told = []
+    made.watch(lambda: told.append("too early"))
+    made.watch(lambda: told.append("left"))
+    made.disconnect()
+    assert told == ["left"]
+    made.watch(lambda: told.append("had left"))
+    assert told == ["left", "had left"]
+    made.watch(None)
+    made.disconnect()
+    assert told == ["left", "had left"]
+
+
+async def test_who_watches_a_client_has_its_connection_read(cycle):
+    made, transport = cycle
+    made.feed(b"x" * (HIGH_WATER_LIMIT + 1))
+    assert transport.paused
+    assert made.take_body()
+    made.watch(lambda: None)
+    assert not transport.paused
 
 
 async def test_a_chunk_of_a_stream_can_be_written_at_once(cycle):

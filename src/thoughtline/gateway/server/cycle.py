@@ -11,7 +11,7 @@ first word.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -45,6 +45,7 @@ class RequestCycle:
         "_expects_continue",
         "_head",
         "_head_only",
+        "_left",
         "_message_event",
         "_more_body",
         "_size",
@@ -69,6 +70,7 @@ class RequestCycle:
         self.keep_alive = keep_alive  # the connection stays open for another request
         self.takes_interim = takes_interim  # the client understands interim responses (HTTP/1.1)
         self.disconnected = False
+        self._left: Callable[[], None] | None = None  # for whoever wants to know of that
         # the request
         self._expects_continue = expects_continue  # the client waits for 100 before its body
         self._chunks: list[bytes] = []
@@ -132,6 +134,8 @@ class RequestCycle:
         """The client disconnected."""
         self.disconnected, self._chunked = True, False
         self._notify()
+        if self._left is not None:
+            self._left()
 
     def abort(self) -> bool:
         """Give up the response; returns whether the connection may send an error in its place."""
@@ -174,6 +178,14 @@ class RequestCycle:
         chunks = self._chunks
         self._chunks, self._size, self._unread = [], 0, False
         return b"".join(chunks)
+
+    def watch(self, left: Callable[[], None] | None) -> None:
+        """Call this when the client disconnects, or has; None: nobody asks any more."""
+        self._left = left
+        if left is not None:
+            self._connection.flow.resume_reading()  # otherwise nobody hears of it
+            if self.disconnected:
+                left()
 
     # -- for the application: the response -------------------------------------------------------
 

@@ -11,7 +11,6 @@ that checks it, instead of a new timer for every request.
 """
 
 import asyncio
-from collections import deque
 from math import inf
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +24,7 @@ from thoughtline.gateway.asgi import App, Receive, Scope, Send, respond_json
 from thoughtline.gateway.client_head import HEAD, ClientHead
 from thoughtline.gateway.server.closing import DepartureCheck, LingeringClose
 from thoughtline.gateway.server.cycle import RequestCycle
+from thoughtline.gateway.server.flow import LazyFlowControl
 
 HEAD_TIMEOUT = 30.0
 """Seconds within which a connection must bring a complete head."""
@@ -74,7 +74,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._scope_before: Scope = {}  # of the request that came last
         self._head_before: tuple[Any, ...] = ()  # its head, but for the length of the body
         self._length_at = 0  # where that stands among its headers
-        self._pipelined: deque[tuple[RequestCycle, App, Scope]] = deque()
+        self._pipelined: list[tuple[RequestCycle, App, Scope]] = []
+        del self.pipeline  # uvicorn's: unused, and as large as many a request
         self._deadline = inf  # by the loop's clock: the next head must be complete
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = inf  # its own `when()` is later on a busy machine
@@ -83,6 +84,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = LazyFlowControl(transport)
         self._set_timeout(HEAD_TIMEOUT)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -305,7 +307,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         if self._pipelined:
-            self._run(*self._pipelined.popleft())
+            self._run(*self._pipelined.pop(0))
         else:
             self._set_timeout(HEAD_TIMEOUT if self._in_head else self.timeout_keep_alive)
 
