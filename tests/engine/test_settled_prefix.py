@@ -1,6 +1,7 @@
 """A request that goes on from a settled beginning sends and keeps what the whole walk would."""
 
 import asyncio
+from types import SimpleNamespace
 
 import httpx2
 import pytest
@@ -12,7 +13,9 @@ from support.clients import TOOLS
 from support.gateway import Answer, InProcessGateway, ScriptedWire
 from support.gateway_websocket import SocketClient, dial, gateway, say
 from support.transports import talk
+from thoughtline.engine.settled_prefix import SettledPrefix, Unsettled
 from thoughtline.gateway import proxy
+from thoughtline.log.index import IndexEntry
 from thoughtline.testing import PROVIDERS, serving
 from thoughtline.transports import Transport
 
@@ -138,3 +141,37 @@ def test_whatever_happens_both_walks_are_equal(name, echo, policy, steps):
             getattr(one, step)()
             getattr(other, step)()
             assert one.sent == other.sent
+
+
+MINE, OTHER = IndexEntry("s", "mine"), IndexEntry("s", "other")
+FILED = {b"full": (MINE,), b"seal": (MINE, OTHER), b"unknown seal": ()}
+
+
+def is_settled(**now):
+    """Whether a beginning holds for which this was found, of which something else is found now."""
+    prefix = SimpleNamespace(entries={b"full": MINE}, filed=FILED)
+    found = {key: entries for key, entries in FILED.items() if entries}
+    found |= {key.encode(): entries for key, entries in now.items()}
+    try:
+        SettledPrefix.check_entries(prefix, {key: made for key, made in found.items() if made})
+    except Unsettled:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+def test_the_index_entries_of_a_settled_beginning_are_the_same(monkeypatch, unknown):
+    if not unknown:
+        monkeypatch.delitem(FILED, b"unknown seal")
+    assert is_settled()
+    assert is_settled(more=(OTHER,))
+    assert is_settled(full=[MINE], seal=[MINE, OTHER])
+    assert is_settled(full=(OTHER, MINE))  # it is still the one that was continued
+    assert not is_settled(full=(OTHER,))
+    assert not is_settled(full=())
+    assert not is_settled(seal=(MINE,))
+    assert not is_settled(seal=())
+
+
+def test_a_seal_that_is_known_by_now_is_another_origin():
+    assert not is_settled(**{"unknown seal": (OTHER,)})

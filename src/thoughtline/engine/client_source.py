@@ -51,7 +51,7 @@ class ClientSource:
         resumed = self._resumed
         keys = path.lookup_keys()
         if resumed is not None:
-            keys += resumed.prefix.watched
+            keys += resumed.prefix.filed
         try:
             found = await self._store.find(self._tenant, keys)
             if resumed is not None:

@@ -41,10 +41,12 @@ class PrefixCache:
             return None
         at = bisect_left(kept, body, key=_BODY)
         near = kept[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS]
-        same = [one for one in near if body.startswith(memoryview(one.body)[: one.end])]
-        if not same:
+        prefix, end = None, 0
+        for one in near:
+            if one.end > end and body.startswith(memoryview(one.body)[: one.end]):
+                prefix, end = one, one.end
+        if prefix is None:
             return None
-        prefix = max(same, key=attrgetter("end"))
         text = body[: prefix.start] + body[prefix.end :]
         if text[prefix.start : prefix.start + 1] != b"{" or _too_complex(prefix, text, len(body)):
             return None
@@ -57,11 +59,12 @@ class PrefixCache:
             return
         if before is not None:
             self.remove(before)
-        if prefix.size > self.max_bytes:
+        size = prefix.size
+        if size > self.max_bytes:
             return
         insort(self._by_owner.setdefault(prefix.owner, []), prefix, key=_BODY)
         self._used[prefix] = None
-        self.size += prefix.size
+        self.size += size
         while self.size > self.max_bytes:
             self.remove(next(iter(self._used)))
 

@@ -80,8 +80,8 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
     needs: tuple[Need, Need]
     loop: int | None  # where the running tool loop began, at most the end; None: it may move on
     aside: bool  # something was said that the log does not hold
-    entries: Sequence[tuple[bytes, IndexEntry]]  # what its outputs were taken for, by full key
-    sealed: Sequence[tuple[bytes, Sequence[IndexEntry]]]  # all that has a seal the client brings
+    entries: Mapping[bytes, IndexEntry]  # what its outputs were taken for, by full key
+    filed: Found  # under these keys, and under those of the seals that the client brings
     skipped: Mapping[str, str]  # what had stayed behind when it was decided: full key → why
     full_keys: frozenset[str]  # of the settled outputs
     last: str  # the turn that the last settled output was taken for
@@ -100,22 +100,17 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
         sent = 0 if self.sent is self.body else len(self.sent)
         return len(self.body) + sent + self.entry_bytes + TURN_SIZE * self.turns.turns
 
-    @property
-    def watched(self) -> list[bytes]:
-        """The keys of the index entries that the decisions hang on."""
-        return [key for key, _ in (*self.entries, *self.sealed)]
-
     def check_entries(self, found: Found) -> None:
         """Raise `Unsettled` where what is found now is not what was found.
 
         Other turns under an output's full key change nothing: it is the one that was continued.
         """
-        for key, entry in self.entries:
-            now = found.get(key, ())
-            if entry not in now:  # mostly it is the very same
-                raise Unsettled(Whole.INDEX)
-        for key, entries in self.sealed:
-            if tuple(found.get(key, ())) != entries:
+        if self.filed.items() <= found.items():
+            return  # mostly it is the very same
+        for key, before in self.filed.items():
+            now, entry = found.get(key, ()), self.entries.get(key)
+            same = tuple(now) == tuple(before) if entry is None else entry in now
+            if not same:
                 raise Unsettled(Whole.INDEX)
 
 
@@ -217,7 +212,10 @@ def keeps_history(decision: RequestDecision) -> bool:
 
 def first_known(matches: Matches) -> IndexEntry | None:
     """The turn of the first output; None unless all were recognised, with all before them."""
-    turns = [match for match in matches.turns if match is not None]
-    if not turns or not matches.at_once or any(match.level is not _FULL for match in turns):
-        return None
-    return turns[0].entry
+    first = None
+    for match in reversed(matches.turns if matches.at_once else ()):
+        if match is not None:
+            if match.level is not _FULL:
+                return None
+            first = match.entry
+    return first

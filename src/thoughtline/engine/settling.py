@@ -5,13 +5,13 @@ Each must have been recognised by its full key, as the turn that the next one co
 later requests find the same turn whatever else is in the index.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from thoughtline.dialects import limits, splice
-from thoughtline.engine.decision import RequestDecision
+from thoughtline.engine.decision import Found, RequestDecision
 from thoughtline.engine.normalise import said_in_full
 from thoughtline.engine.server_state import references
 from thoughtline.engine.settled_prefix import (
@@ -49,7 +49,7 @@ def settle(
     Where nothing more is settled than before, it is the one from which the request went on.
     """
     before = resumed.prefix if resumed is not None else None
-    if not _is_plain(decision):
+    if (before is None and not _is_plain(decision)) or references(decision.request):
         return before
     try:
         cut = _cut(decision)
@@ -65,7 +65,10 @@ def settle(
 
 
 def _is_plain(decision: RequestDecision) -> bool:
-    """Whether nothing was done to a request but that thoughts were put in, or taken out."""
+    """Whether nothing was done to a request but that thoughts were put in, or taken out.
+
+    Of one that goes on from a settled beginning, `Resumed` has made sure of that.
+    """
     plan = decision.replay_plan
     return (
         first_known(plan.matches) is not None
@@ -77,7 +80,6 @@ def _is_plain(decision: RequestDecision) -> bool:
         and decision.predecessor is None
         and decision.limits == NO_LIMITS
         and keeps_history(decision)
-        and not references(decision.request)
     )
 
 
@@ -86,7 +88,9 @@ def _is_plain(decision: RequestDecision) -> bool:
 
 def _cut(decision: RequestDecision) -> int:
     """The turn before which it ends: that of the last output, or the first with a moving marker."""
-    last = max(index for index, keys in enumerate(decision.path.keys) if keys is not None)
+    last = len(decision.path.keys) - 1
+    while decision.path.keys[last] is None:
+        last -= 1
     body = decision.request.body
     if _MARKER not in body:
         return last
@@ -128,8 +132,8 @@ class _Turns(Struct, frozen=True, kw_only=True):
     turns: SettledTurns
     last: str
     next: str
-    entries: Sequence[tuple[bytes, IndexEntry]]
-    sealed: Sequence[tuple[bytes, Sequence[IndexEntry]]]
+    entries: Mapping[bytes, IndexEntry]
+    filed: Found
     full_keys: frozenset[str]
     entry_bytes: int
 
@@ -139,14 +143,14 @@ def _settled_turns(
 ) -> _Turns | None:
     """The turns before the cut; None where one of them is not settled."""
     path, plan, known = decision.path, decision.replay_plan, decision.settled
-    matches = plan.matches.turns
+    matches, found = plan.matches.turns, decision.found
     made = plan.decisions[len(known.decisions) :]
     outputs = [index for index in range(cut) if path.keys[index] is not None]
-    suspects = set(suspected_turns(decision))
+    suspects = suspected_turns(decision) if before is None else ()  # else there are none
     prefix_bound = decision.target.policy.prefix
     last = before.last if before is not None else ""
-    entries: list[tuple[bytes, IndexEntry]] = []
-    seals: list[bytes] = []
+    entries: dict[bytes, IndexEntry] = {}
+    filed: dict[bytes, Sequence[IndexEntry]] = {}
     for decided, index in zip(made, outputs, strict=False):
         match, keys = matches[index], path.keys[index]
         entry = match.entry if match is not None else None
@@ -155,16 +159,18 @@ def _settled_turns(
         if prefix_bound and not _stays_bound(entry, decided):
             return None
         last = entry.turn
-        entries.append((keys.full, entry))
-        seals += _seal_keys(path.turns[index])
+        entries[keys.full] = entry
+        for key in (keys.full, *_seal_keys(path.turns[index])):
+            filed[key] = found.get(key, ())
     following = matches[cut]
     if following is None or following.entry is None or following.entry.parent != last:
         return None
-    full_keys = frozenset([key.hex() for key, _ in entries])
+    full_keys = frozenset([key.hex() for key in entries])
+    entry_bytes = sum([entry_size(entry) for entry in entries.values()])
     if before is not None:
         full_keys |= before.full_keys
-    sealed = [(key, tuple(decision.found.get(key, ()))) for key in seals]
-    entry_bytes = sum([entry_size(entry) for _, entry in entries])
+        entry_bytes += before.entry_bytes
+        entries, filed = {**before.entries, **entries}, {**before.filed, **filed}
     settled = SettledTurns(
         turns=known.turns + cut,
         decisions=plan.decisions[: len(known.decisions) + len(outputs)],
@@ -179,10 +185,10 @@ def _settled_turns(
         turns=settled,
         last=last,
         next=following.entry.turn,
-        entries=[*(before.entries if before else ()), *entries],
-        sealed=[*(before.sealed if before else ()), *sealed],
+        entries=entries,
+        filed=filed,
         full_keys=full_keys,
-        entry_bytes=entry_bytes + (before.entry_bytes if before else 0),
+        entry_bytes=entry_bytes,
     )
 
 
@@ -221,11 +227,13 @@ def _prefix(
     owner: tuple[str, str],
 ) -> SettledPrefix | None:
     path, request, edits = decision.path, decision.request, decision.edits or ()
-    if any(start < place < end for start, end, _ in edits):
-        return before
+    for start, end, _ in edits:
+        if start < place < end:
+            return before
     keys = path.keys[new.cut - 1]
     if keys is None:
         return before
+    needed = needs(path, decision.target.policy) if before is None else before.needs
     layout = splice.layout(request.body, decision.dialect.history_member)
     start = layout.elements[0].start if before is None else before.start
     marks = limits.marks(request.body if before is None else request.body[start:place])
@@ -242,11 +250,11 @@ def _prefix(
         parts=before.parts + marks.parts if before is not None else request.parts or marks.parts,
         tenant=tenant,
         target=decision.target,
-        needs=needs(path, decision.target.policy),
-        loop=_bound_loop(decision, before, new),
+        needs=needed,
+        loop=_bound_loop(decision, before, new, needed),
         aside=(before is not None and before.aside) or _says_aside(decision, start, place, new.cut),
         entries=new.entries,
-        sealed=new.sealed,
+        filed=new.filed,
         skipped=decision.replay_plan.skipped_before,
         full_keys=new.full_keys,
         last=new.last,
@@ -258,15 +266,23 @@ def _prefix(
     )
 
 
-def _bound_loop(decision: RequestDecision, before: SettledPrefix | None, new: _Turns) -> int | None:
+def _bound_loop(
+    decision: RequestDecision,
+    before: SettledPrefix | None,
+    new: _Turns,
+    needed: tuple[Need, Need],
+) -> int | None:
     """Where the tool loop must begin for the decisions to hold; None: wherever it does.
 
     Thoughts that go go within a loop that demands them, and beyond it where they are welcome.
     """
-    within, beyond = needs(decision.path, decision.target.policy)
     made = new.turns.decisions[len(decision.settled.decisions) :]
     bound = before is not None and before.loop is not None
-    if bound or {within, beyond} & _UNWELCOME or any(d.action not in _GOES or d.left for d in made):
+    if (
+        bound
+        or not _UNWELCOME.isdisjoint(needed)
+        or any(d.action not in _GOES or d.left for d in made)
+    ):
         return at_most(decision.replay_plan.loop, new.turns.turns)
     return None
 
