@@ -175,6 +175,52 @@ class RekeyingContract:
         assert (await node().find("T", [A]))[A][0].thoughts
         assert await check_keys(store.vault, RING) == []
 
+    async def test_a_tenant_that_is_deleted_meanwhile_and_comes_back_keeps_its_new_keys(self, node):
+        store, vault = node(), node().vault
+        await store.append(canaries())
+        reseal = vault.reseal
+
+        async def then_deleted(**options):
+            count = await reseal(**options)
+            await store.purge(tenant="T")
+            await store.append(canaries("new", "t2", key=B))
+            return count
+
+        vault.reseal = then_deleted
+        await re_encrypt(vault, RING, names=True)
+        assert B in await node().find("T", [B])
+        assert await check_keys(vault, RING) == []
+
+    async def test_a_tenant_that_was_deleted_gets_no_keys(self, node):
+        store, vault = node(), node().vault
+        await store.append(canaries())
+        add_keys = vault.add_keys
+
+        async def deleted_before(rows):
+            await store.purge(tenant="T")
+            return await add_keys(rows)
+
+        vault.add_keys = deleted_before
+        await re_encrypt(vault, RING)
+        assert await vault.key_rows() == []
+        await store.append(canaries("new", "t2", key=B))
+        assert B in await node().find("T", [B])
+
+    async def test_old_keys_that_are_wrapped_again_meanwhile_are_deleted(self, node):
+        store, vault = node(), node().vault
+        await store.append(canaries())
+        reseal = vault.reseal
+
+        async def then_rotated(**options):
+            count = await reseal(**options)
+            await rotate(store.vault, RING, "key-one")
+            return count
+
+        vault.reseal = then_rotated
+        await re_encrypt(vault, RING)
+        assert len(await vault.key_rows()) == 2
+        assert A in await node(ONE).find("T", [A])
+
     async def test_everything_is_found_while_keys_and_names_change(self, node):
         nodes = [node(), node()]
         for n, key in enumerate(KEYS):

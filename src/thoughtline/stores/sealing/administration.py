@@ -118,10 +118,9 @@ async def re_encrypt(
         tenants = _by_tenant(await vault.key_rows(), tenant)
     resealed = await vault.reseal(tenant=tenant, rate=rate, progress=progress)
     # Somebody else may have begun anew meanwhile: only what was old before is not needed any more.
-    old = {(row.tenant, row.version) for rows in tenants.values() for row in _superseded(rows)}
-    rows = [row for row in await vault.key_rows() if (row.tenant, row.version) in old]
-    while rows and await vault.drop_keys(rows) < len(rows):  # some were just wrapped again
-        rows = [row for row in await vault.key_rows() if (row.tenant, row.version) in old]
+    old = _opened([row for rows in tenants.values() for row in _superseded(rows)], ring)
+    while rows := _same(await vault.key_rows(), old, ring):
+        await vault.drop_keys(rows)  # unless they were just wrapped again
     return resealed
 
 
@@ -130,8 +129,21 @@ async def _refuse_other(vault: KeyVault, ring: KeyRing) -> None:
 
     A key that such a ring has wrapped could lock out those that do.
     """
-    for row in await vault.key_rows():
-        unwrap(row, ring)
+    _opened(await vault.key_rows(), ring)
+
+
+def _opened(rows: list[KeyRow], ring: KeyRing) -> dict[tuple[str, int], bytes]:
+    """Return the keys of rows, by tenant and version."""
+    return {(row.tenant, row.version): unwrap(row, ring) for row in rows}
+
+
+def _same(rows: list[KeyRow], keys: dict[tuple[str, int], bytes], ring: KeyRing) -> list[KeyRow]:
+    """Return the rows that have these keys, however they are wrapped.
+
+    A tenant that was deleted and came back has others, perhaps of the same versions.
+    """
+    there = [row for row in rows if (row.tenant, row.version) in keys]
+    return [row for row in there if unwrap(row, ring) == keys[row.tenant, row.version]]
 
 
 def _by_tenant(rows: list[KeyRow], tenant: str | None) -> dict[str, list[KeyRow]]:

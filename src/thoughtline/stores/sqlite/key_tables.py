@@ -29,7 +29,7 @@ UPDATE sealing SET
 """
 _OF_TENANT = "SELECT version, master, wrapped FROM tenant_keys WHERE tenant = ? ORDER BY version"
 _OF_ALL = "SELECT tenant, version, master, wrapped FROM tenant_keys ORDER BY tenant, version"
-_NEWEST = "SELECT coalesce(max(version), -1) FROM tenant_keys WHERE tenant = ?"
+_NEWEST = "SELECT max(version) FROM tenant_keys WHERE tenant = ?"
 _ADD = "INSERT INTO tenant_keys (tenant, version, master, wrapped) VALUES (?, ?, ?, ?)"
 _REPLACE = """
 UPDATE tenant_keys SET master = ?, wrapped = ? WHERE tenant = ? AND version = ? AND wrapped = ?
@@ -101,18 +101,29 @@ def sealing_cipher(db: Connection, keychain: "Keychain", tenant: str) -> "Tenant
         if not primary:
             primary = keychain.ring.newest.id
             set_primary(db, primary)
-        add_rows(db, new_rows(tenant, keychain.ring.get(primary)))
+        _insert(db, new_rows(tenant, keychain.ring.get(primary)))
         found = read_rows(db, tenant)
     return keychain.cipher(tenant, found)
 
 
 def add_rows(db: Connection, rows: "Sequence[KeyRow]") -> int:
-    """Write keys that are newer than those that a tenant has; returns how many."""
+    """Write keys that are newer than those that a tenant has; returns how many.
+
+    A tenant that has none was deleted meanwhile, and gets none.
+    """
     newest = {tenant: db.execute(_NEWEST, (tenant,)).fetchone()[0] for tenant in _tenants(rows)}
-    fresh = [row for row in rows if abs(row.version) > newest[row.tenant]]
-    for row in fresh:
-        db.execute(_ADD, (row.tenant, row.version, row.master, row.wrapped))
+    fresh = [
+        row
+        for row in rows
+        if newest[row.tenant] is not None and abs(row.version) > newest[row.tenant]
+    ]
+    _insert(db, fresh)
     return len(fresh)
+
+
+def _insert(db: Connection, rows: "Iterable[KeyRow]") -> None:
+    for row in rows:
+        db.execute(_ADD, (row.tenant, row.version, row.master, row.wrapped))
 
 
 def _tenants(rows: "Iterable[KeyRow]") -> set[str]:
