@@ -127,6 +127,34 @@ def test_the_way_back_to_plain(folder):
     assert CANARY in ran("show", "last")
 
 
+@pytest.fixture
+def plain_store(folder):
+    """A store that is plain, and a ring that the settings may name."""
+    talk()
+    ran("keys", "generate", "--file", "ring.keys")
+
+
+def test_no_command_seals_while_that_is_switched_off(plain_store):
+    configure('keys = "file:ring.keys"\nseal = false\n')
+    talk()
+    ran("index", "--rebuild")
+    ran("store", "copy", "sqlite:///talk.db", "sqlite:///copy.db")
+    ran("doctor")
+    assert json.loads(ran("keys", "list", "--json"))["plain"] == 4
+    configure("")  # nor is a process without keys refused
+    for name in ("talk", "copy"):
+        assert CANARY in ran("show", "last", "--store", f"sqlite:///{name}.db")
+
+
+def test_what_is_plain_is_refused_by_commands_where_the_settings_say_so(plain_store):
+    configure('keys = "file:ring.keys"\nrequire_sealed = true\n')
+    for command in (["show", "last"], ["export", "last"], ["store", "check"]):
+        refused = run(*command)
+        assert refused.exit_code == 1 and "`store.require_sealed` is set" in refused.output
+    ran("store", "copy", "sqlite:///talk.db", "sqlite:///copy.db")  # into what is sealed
+    ran("store", "check", "--store", "sqlite:///copy.db")
+
+
 def test_before_there_is_a_store(folder):
     configure('keys = "env:RING"\n')
     assert "there is no store yet" in run("keys", "list").output

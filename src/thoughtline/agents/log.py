@@ -282,6 +282,8 @@ def open_log(
     clock: Clock | None = None,
     secret: bytes | None = None,
     keys: str = "",
+    seal: bool = True,
+    require_sealed: bool = False,
 ) -> Log:
     """Open a store of sessions, to be used in an `async with` block.
 
@@ -293,9 +295,11 @@ def open_log(
         secret: the key that credentials are hashed with; the store's own when not given.
         keys: where the master keys are that seal what is stored: `file:PATH`, `env:NAME` or
             `exec:COMMAND`.
+        seal: whether what is written is sealed; False: what is sealed is only opened.
+        require_sealed: refuse what is stored plainly.
     """
     clock = clock or SystemClock()
-    keychain = open_keychain(keys, os.environ)
+    keychain = open_keychain(keys, os.environ, seals=seal, requires=require_sealed)
 
     def key() -> bytes:
         return secret or store_secret(url, os.environ)

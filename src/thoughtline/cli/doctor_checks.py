@@ -23,7 +23,6 @@ from thoughtline.errors import SettingsError, StoreError
 from thoughtline.gateway.pages.status import Readiness
 from thoughtline.gateway.settings import Settings, UpstreamSettings, exposed, is_loopback, mask
 from thoughtline.stores import is_shared, open_store
-from thoughtline.stores.sealing import open_keychain
 from thoughtline.stores.spill import count_waiting
 from thoughtline.stores.sqlite.quick_check import quick_check
 
@@ -214,12 +213,12 @@ def _nearest_folder(folder: Path) -> Path:
 
 
 async def _opens(settings: Settings) -> Diagnostic:
-    url, keys = settings.store.url, settings.store.keys
+    url = settings.store.url
     mark = b""
     try:
         if is_shared(url):  # nodes with another secret would find nothing
             mark = fingerprint(store_secret(url, os.environ, settings.store.secret))
-        keychain = open_keychain(keys, os.environ)
+        keychain = settings.store.keychain(os.environ)
         store = open_store(url, keychain=keychain, fingerprint=mark, upgrade=settings.store.migrate)
         try:
             stats = await store.stats()

@@ -7,7 +7,7 @@ from thoughtline.engine.folders import store_file
 from thoughtline.errors import StoreError
 from thoughtline.gateway.settings import Settings, mask
 from thoughtline.stores import open_store
-from thoughtline.stores.sealing import open_keychain, vault_of
+from thoughtline.stores.sealing import vault_of
 
 OFF = (
     "what is stored is not encrypted; to seal it, run `thoughtline keys generate --file "
@@ -34,7 +34,7 @@ async def _compare(settings: Settings) -> Diagnostic:
     from thoughtline.stores.sealing.administration import check_keys
 
     options = settings.store
-    keychain = open_keychain(options.keys, os.environ, seals=options.seal)
+    keychain = options.keychain(os.environ)
     assert keychain is not None  # noqa: S101 (there are keys)
     ids = ", ".join(keychain.ring.ids)
     file = store_file(options.url)

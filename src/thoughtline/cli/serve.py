@@ -160,14 +160,14 @@ def _store_trouble(settings: Settings) -> str:
     from thoughtline.errors import SecretMismatch
     from thoughtline.gateway.settings import mask
     from thoughtline.stores import open_store
-    from thoughtline.stores.sealing import open_keychain, refuse_lost, vault_of
+    from thoughtline.stores.sealing import refuse_lost, vault_of
 
     if settings.store.record == "off":
         return ""
 
     async def read() -> None:
         mark = fingerprint(secret)
-        keychain = open_keychain(settings.store.keys, os.environ)
+        keychain = settings.store.keychain(os.environ)
         store = open_store(
             settings.store.url,
             fingerprint=mark,

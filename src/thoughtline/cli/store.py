@@ -14,7 +14,9 @@ import click
 from thoughtline.cli.store_options import run, store_options
 
 if TYPE_CHECKING:
+    from thoughtline.gateway.settings.sections import StoreSettings
     from thoughtline.stores.base import Progress, Store
+    from thoughtline.stores.sealing.keychain import Keychain
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 
@@ -44,7 +46,7 @@ def migrate(store_url: str | None, config: str | None, *, as_json: bool) -> None
     from thoughtline.engine.folders import store_file
     from thoughtline.stores import is_shared
 
-    url = _url(store_url, config)
+    url = _settings(store_url, config).url
     _check_exists(store_file(url), url)
     done = run(_migrate_shared(url)) if is_shared(url) else upgrade_file(url)
     if as_json:
@@ -92,6 +94,7 @@ def copy(
     from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import make_store_folder, store_file
     from thoughtline.stores.copying import copy_store
+    from thoughtline.stores.sealing import open_keychain
 
     _refuse_memory(source)
     _refuse_memory(target)
@@ -99,14 +102,16 @@ def copy(
         raise click.ClickException("FROM and TO are the same store; name two")
     _check_exists(store_file(source), source)
     make_store_folder(target)
-    keys = _keys(config)
-    own = keys if from_keys is None else from_keys
+    settings = _settings(None, config)
+    own = settings.keys if from_keys is None else from_keys
 
     for url in (source, target):
         upgrade_file(url)
 
     async def work() -> Any:
-        async with _opened(source, own) as one, _opened(target, keys) as other:
+        keychain = settings.keychain(os.environ)
+        opener = open_keychain(own, os.environ, seals=False)  # of FROM, which may be plain
+        async with _opened(source, opener) as one, _opened(target, keychain) as other:
             with _bar("Sessions") as progress:
                 return await copy_store(one, other, progress)
 
@@ -138,7 +143,7 @@ def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bo
     from thoughtline.engine.folders import store_file
     from thoughtline.stores.sqlite.backup import back_up
 
-    url = _url(store_url, config)
+    url = _settings(store_url, config).url
     _refuse_memory(url)
     place = store_file(url)
     if place is None:
@@ -167,13 +172,15 @@ def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
     from thoughtline.engine.folders import store_file
     from thoughtline.stores.checking import check_store
 
-    url, keys = _url(store_url, config), _keys(config)
+    url = _settings(store_url, config).url
+    settings = _settings(None, config)  # whose keys open a backup as well
     _check_exists(store_file(url), url)
     upgrade_file(url)
 
     async def work() -> Any:
-        async with _opened(url, keys) as opened:
-            await _refuse_lost(opened, keys)
+        keychain = settings.keychain(os.environ)
+        async with _opened(url, keychain) as opened:
+            await _refuse_lost(opened, keychain)
             with _bar("Sessions") as progress:
                 return await check_store(opened, progress)
 
@@ -203,40 +210,30 @@ def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
 class _opened:  # noqa: N801 - used like a function
     """A store for the length of a block."""
 
-    def __init__(self, url: str, keys: str) -> None:
+    def __init__(self, url: str, keychain: Keychain | None) -> None:
         self._url = url
-        self._keys = keys
+        self._keychain = keychain
 
     async def __aenter__(self) -> Store:
         from thoughtline.stores import open_store
-        from thoughtline.stores.sealing import open_keychain
 
-        keychain = open_keychain(self._keys, os.environ)
-        self._store = open_store(self._url, keychain=keychain)
+        self._store = open_store(self._url, keychain=self._keychain)
         return self._store
 
     async def __aexit__(self, *_: object) -> None:
         await self._store.close()
 
 
-def _url(store_url: str | None, config: str | None) -> str:
+def _settings(store_url: str | None, config: str | None) -> StoreSettings:
     from thoughtline.gateway.settings import load
 
-    return load({"store_url": store_url, "config": config}, os.environ, Path.cwd()).store.url
+    return load({"store_url": store_url, "config": config}, os.environ, Path.cwd()).store
 
 
-def _keys(config: str | None) -> str:
-    """Where the settings say that the keys of the store are."""
-    from thoughtline.gateway.settings import load
-
-    return load({"config": config}, os.environ, Path.cwd()).store.keys
-
-
-async def _refuse_lost(opened: Store, keys: str) -> None:
+async def _refuse_lost(opened: Store, keychain: Keychain | None) -> None:
     """Say which key is missing, instead of naming every session that needs it."""
-    from thoughtline.stores.sealing import open_keychain, refuse_lost, vault_of
+    from thoughtline.stores.sealing import refuse_lost, vault_of
 
-    keychain = open_keychain(keys, os.environ)
     if keychain is not None:
         await refuse_lost(vault_of(opened), keychain.ring)
 

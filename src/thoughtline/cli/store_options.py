@@ -86,7 +86,13 @@ def open_session_log(
             )
         url = "memory://"
     upgrade_file(url)
-    return open_log(url, wire=wire, keys=options.keys)
+    return open_log(
+        url,
+        wire=wire,
+        keys=options.keys,
+        seal=options.seal,
+        require_sealed=options.require_sealed,
+    )
 
 
 def overrides_file(config: str | None) -> str:

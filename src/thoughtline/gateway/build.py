@@ -45,7 +45,6 @@ from thoughtline.stores import is_shared, open_store
 from thoughtline.stores.base import Store
 from thoughtline.stores.cached import SAVE_AFTER, CachedStore
 from thoughtline.stores.memory import MemoryStore
-from thoughtline.stores.sealing import open_keychain
 from thoughtline.wires.base import Wire
 from thoughtline.wires.http import HttpWire
 
@@ -197,7 +196,7 @@ def _keychain(settings: Settings, store: Store | None, env: Mapping[str, str]) -
     if store is not None or options.record == "off":
         return None
     try:
-        return open_keychain(options.keys, env, seals=options.seal, requires=options.require_sealed)
+        return options.keychain(env)
     except SealError as error:
         raise SettingsError(str(error)) from error
 

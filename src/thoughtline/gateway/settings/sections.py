@@ -7,13 +7,18 @@ loading fills it in. Every struct is frozen and its repr shows no secret.
 
 import hmac
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from thoughtline.providers.overrides import Override
 from thoughtline.stores import is_shared
+from thoughtline.stores.sealing import open_keychain
 from thoughtline.wires.base import WireTimeouts
+
+if TYPE_CHECKING:
+    from thoughtline.stores.sealing.keychain import Keychain
 
 DERIVED = Meta(extra={"derived": True})
 _NO_CONTROLS = r"\A[^\x00-\x1f\x7f\ud800-\udfff]*\Z"  # nor lone surrogates
@@ -180,6 +185,10 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     require_sealed: Annotated[
         bool, "Refuse what is stored plainly: for a store in which everything is sealed."
     ] = False
+
+    def keychain(self, env: Mapping[str, str]) -> "Keychain | None":
+        """Read the keys, and seal and refuse as this says; None where no keys are named."""
+        return open_keychain(self.keys, env, seals=self.seal, requires=self.require_sealed)
 
     @property
     def commit_timeout(self) -> float:
