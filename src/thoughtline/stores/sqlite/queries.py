@@ -232,7 +232,7 @@ def _find_some(db: Connection, tenant: str, keys: Sequence[bytes]) -> dict[bytes
     while True:
         names = db.cipher.asked(tenant, keys, check=False)
         statement = statements.widened(_find, "(?)", statements.width(len(names)))
-        values = [tenant, *statements.padded(list(names))]
+        values = [tenant, *statements.padded(list(map(bytearray, names)))]
         sealing, hits, *found = db.execute(statement, values).fetchone()
         if key_tables.is_current(db, sealing):  # else the names were blinded with other keys
             break

@@ -4,7 +4,7 @@ What a group needs to know of the file is looked up in one statement; then every
 inserted with one statement for the whole group.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import chain, repeat
 from math import inf
@@ -50,15 +50,14 @@ _NO_KEY = ["", ""]
 """A tenant and a key that nothing is filed under: keys are no texts."""
 MOST_KEYS = 16
 """Keys of a turn alone up to which every number has a statement of its own."""
-_known = msgspec.json.Decoder(dict[str, tuple[int, str, int, int, float]])
 _found = msgspec.json.Decoder(list[tuple[str, str, str, int, int, int]])
 _turns = msgspec.json.Decoder(set[str])
 _taken = msgspec.json.Decoder(list[tuple[str, str]])
 _numbers = msgspec.json.Decoder(dict[str, int])
 
 
-class SessionRow(Struct):
-    """A session while a group is written."""
+class SessionRow(Struct, array_like=True):
+    """A session while a group is written; up to `touched` as it is looked up."""
 
     number: int = 0  # 0: not in the table yet
     tenant: str | None = None  # None: the session is new
@@ -67,6 +66,9 @@ class SessionRow(Struct):
     touched: float = -inf
     counts: rules.SessionCounts | None = None  # of what is written; None: nothing is
     kept: int = 0
+
+
+_known = msgspec.json.Decoder(dict[str, SessionRow])
 
 
 class WriteResult(Struct, frozen=True):
@@ -217,14 +219,14 @@ def _statement(*widths: int) -> str:
 
 
 def _question(
-    sessions: list[Any], tenants: list[Any], turns: list[Any], keys: list[Any]
+    sessions: Collection[str], tenants: Collection[str], turns: list[Any], keys: list[Any]
 ) -> tuple[str, list[Any]]:
     """Return the statement that looks all of these up, and its values."""
-    if len(turns) == 3 and len(sessions) == len(tenants) == 1 and len(keys) <= MOST_KEYS * 2:
+    if len(turns) == 3 and len(keys) <= MOST_KEYS * 2 and len(sessions) == len(tenants) == 1:
         keys = keys or _NO_KEY  # the usual case: a turn alone
         values = [*sessions, *tenants, *turns, *keys, turns[1]]
         return _statement(1, 1, 1, len(keys) // 2, 1), values
-    asked = (sessions, tenants, turns, keys, turns[1::3])
+    asked: Sequence[list[Any]] = (list(sessions), list(tenants), turns, keys, turns[1::3])
     padded = [
         statements.padded(values, columns) for values, columns in zip(asked, _COLUMNS, strict=True)
     ]
@@ -246,10 +248,12 @@ def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
                 turns += (session, row.turn, row.id)
             if plain and row.keys:
                 keys += chain.from_iterable(zip(repeat(tenant), map(bytearray, row.keys)))
-    statement, values = _question(list(sessions), list(tenants), turns, keys)
+    statement, values = _question(sessions, tenants, turns, keys)
     known, numbers, found, taken, refused, *last = db.execute(statement, values).fetchone()
-    stored = _known.decode(known)
-    rows = {id: SessionRow(*stored[id]) if id in stored else SessionRow() for id in sessions}
+    rows = _known.decode(known)
+    for id in sessions:
+        if id not in rows:
+            rows[id] = SessionRow()
     before, filed = {}, {}
     for session, turn, id, first, position, has_entry in _found.decode(found):
         before[session, id] = first

@@ -10,7 +10,7 @@ with NULL, which equals nothing, and the rows of a result are packed into one.
 
 import sqlite3
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -42,6 +42,13 @@ def padded(values: list[Any], columns: int = 1) -> list[Any]:
     return values + [None] * missing if missing else values
 
 
+@lru_cache(4096)
+def _exact(statement: str, row: str, values: int, glue: str) -> str | None:
+    """Return the statement for so many values; None where it takes more than one."""
+    width = values // row.count("?")
+    return widened(statement, row, width, glue) if width <= EXACT else None
+
+
 def _next_width(remaining: int, widest: int) -> int:
     """Return how many of the remaining rows go into the next statement."""
     return remaining if remaining <= EXACT else min(1 << remaining.bit_length() - 1, widest)
@@ -59,11 +66,11 @@ def execute(
     """Run the statement over the values of all rows; usually that is one cursor."""
     if not values:
         return []
-    columns = row.count("?")
-    if len(values) <= EXACT * columns:  # the usual case
-        return [db.execute(widened(statement, row, len(values) // columns, glue), values)]
+    text = _exact(statement, row, len(values), glue)
+    if text is not None:  # the usual case
+        return [db.execute(text, values)]
     cursors: list[sqlite3.Cursor] = []
-    start = 0
+    columns, start = row.count("?"), 0
     while count := _next_width((len(values) - start) // columns, widest):
         end = start + count * columns
         some = values[start:end] if count * columns < len(values) else values

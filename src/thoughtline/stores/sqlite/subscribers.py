@@ -38,35 +38,32 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: set[Subscriber] = set()
+        self.waiting: set[Subscriber] = set()
         self.closed = False
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
 
     @contextmanager
     def subscribe(self, session: str | None) -> Iterator[Subscriber]:
         """Add a subscriber for the length of a `with` block."""
         subscriber = Subscriber(session)
         with self._lock:
-            self._waiting.add(subscriber)
+            self.waiting.add(subscriber)
         try:
             yield subscriber
         finally:
             with self._lock:
-                self._waiting.discard(subscriber)
+                self.waiting.discard(subscriber)
 
     def announce(self, first: int) -> None:
         """Note that events from this position on are about to be committed."""
         with self._lock:
-            for subscriber in self._waiting:
+            for subscriber in self.waiting:
                 if subscriber.first is None or first < subscriber.first:
                     subscriber.first = first
 
     def notify(self, sessions: Collection[str]) -> None:
         """Wake the subscribers of these sessions: their events are committed."""
         with self._lock:
-            for subscriber in self._waiting:
+            for subscriber in self.waiting:
                 if subscriber.session is None or subscriber.session in sessions:
                     subscriber.wake()
 
@@ -74,5 +71,5 @@ class Subscribers:
         """Wake everybody: no more events will come."""
         with self._lock:
             self.closed = True
-            for subscriber in self._waiting:
+            for subscriber in self.waiting:
                 subscriber.wake()

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 _SIZE = 48
-"""Bytes of the header. It stands there twice, and is read so: half a change is noticed."""
+"""Bytes of the header."""
+_BOTH = slice(0, 2 * _SIZE)
+"""It stands there twice, and is read so: half a change is noticed."""
 _VERSIONS = ((3007000).to_bytes(4, "little"), (3007000).to_bytes(4, "big"))
 """What it begins with: any other is not understood."""
 
@@ -38,23 +40,19 @@ class WalIndex:
     """The shared index of a database file that is open."""
 
     def __init__(self, file: Path) -> None:
-        self._memory: mmap.mmap | None = None
+        self._memory: mmap.mmap | bytes = b""
         with suppress(OSError, ValueError):  # there is none, or it cannot be mapped
             self._memory = _map(file.with_name(file.name + "-shm"))
 
     def header(self) -> bytes | None:
         """Return the header; None while it changes, and where there is none that is understood."""
-        memory = self._memory
-        if memory is None:
-            return None
-        both = memory[: 2 * _SIZE]
+        both = self._memory[_BOTH]
         whole = both[:_SIZE] == both[_SIZE:] and both.startswith(_VERSIONS)
         return both if whole else None
 
     def reads(self, header: bytes | None) -> bool:
         """Whether this header is still there."""
-        memory = self._memory
-        return memory is not None and memory[: 2 * _SIZE] == header
+        return self._memory[_BOTH] == header
 
 
 def _map(path: Path) -> mmap.mmap:

@@ -304,14 +304,14 @@ class Writer:
     ) -> None:
         for job, result in zip(jobs, results, strict=True):
             job.result = result
-        if self._subscribers:
+        if self._subscribers.waiting:
             self._subscribers.notify({insert.batch.session for insert in appended})
 
     def _write(
         self, db: Connection, batches: Sequence[InsertBatch], now: float
     ) -> rows.WriteResult:
         written = rows.write(db, batches, now, now - self._touch_every / 1e9)
-        if self._subscribers and written.first is not None:
+        if self._subscribers.waiting and written.first is not None:
             self._subscribers.announce(written.first)
         return written
 
