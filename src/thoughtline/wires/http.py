@@ -9,6 +9,7 @@ its method may be repeated and nothing was answered. Proxies of the environment 
 import asyncio
 import socket
 import ssl
+from asyncio import get_running_loop
 from contextlib import AbstractAsyncContextManager
 
 from aiohappyeyeballs import start_connection
@@ -30,7 +31,7 @@ class HttpWire:
     """A wire to upstreams over HTTP/1.1."""
 
     def __init__(self, *, timeouts: WireTimeouts | None = None) -> None:
-        self._timeouts = timeouts or WireTimeouts()
+        self.timeouts = timeouts or WireTimeouts()
         self._idle: dict[PoolKey, list[HttpConnection]] = {}
         self._closed = False
         self._tls: ssl.SSLContext | None = None
@@ -49,34 +50,17 @@ class HttpWire:
                 connection.close()
         self._idle.clear()
 
-    # -- one request -----------------------------------------------------------------------------
+    # -- connections -----------------------------------------------------------------------------
 
-    async def request(self, request: Outbound, target: HttpTarget) -> HttpConnection:
-        """Send a request; the connection on which its response arrives."""
-        timeouts = request.timeouts or self._timeouts
-        head = request_head(request, target)
-        connection = self._take(target.pool_key)
-        pooled = connection is not None
-        while True:
-            if connection is None:
-                connection = await self._connect(request, target, timeouts)
-            try:
-                await connection.request(
-                    head, request.body, timeouts, head_only=request.method == "HEAD"
-                )
-            except ReadTimeout as error:
-                raise _timed_out(request, target) from error
-            except ConnectionLost as error:
-                if not pooled or connection.answered or request.method not in _REPEATABLE:
-                    raise _unreachable(request, target, error) from error
-                connection, pooled = None, False
-            else:
-                if connection.status == 407 and target.proxy is not None:
-                    connection.close()
-                    raise proxy_refusal(407, target.proxy, f"a request to {redacted(request.url)}")
-                return connection
+    def target(self, url: str) -> HttpTarget:
+        """Where a URL leads, through a proxy of the environment if it has one for it."""
+        try:
+            target = parse_url(url)
+        except ValueError as error:
+            raise WireError(f"cannot reach {redacted(url)}: {error}") from error
+        return target if self.proxies is None else self.proxies.route(target)
 
-    async def _connect(
+    async def connect(
         self, request: Outbound, target: HttpTarget, timeouts: WireTimeouts
     ) -> HttpConnection:
         """Open a connection, through the target's proxy if it has one."""
@@ -95,7 +79,7 @@ class HttpWire:
             raise _unreachable(request, target, error) from error
 
     async def _open(self, host: str, port: int, *, tls: bool) -> HttpConnection:
-        loop = asyncio.get_running_loop()
+        loop = get_running_loop()
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         opened = await start_connection(
             addresses, happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY, loop=loop
@@ -117,19 +101,19 @@ class HttpWire:
 
     # -- the pool --------------------------------------------------------------------------------
 
-    def _take(self, key: PoolKey) -> HttpConnection | None:
+    def take(self, key: PoolKey) -> HttpConnection | None:
         """A connection that is free; the one that was used last comes first."""
         connections = self._idle.get(key)
         while connections:
             connection = connections.pop()
-            if connection.reusable(asyncio.get_running_loop()) and not connection.closed_by_peer():
+            if connection.reusable(get_running_loop()) and not connection.closed_by_peer():
                 return connection
             connection.close()
         return None
 
     def give_back(self, connection: HttpConnection, key: PoolKey) -> None:
         """Pool a connection whose response is over; close it if the rest is not wanted."""
-        loop = asyncio.get_running_loop()
+        loop = get_running_loop()
         if self._closed or not connection.reusable(loop):
             connection.close()
             return
@@ -163,15 +147,32 @@ class _Sending:
         self._wire, self._request = wire, request
 
     async def __aenter__(self) -> Inbound:
-        try:
-            target = parse_url(self._request.url)
-        except ValueError as error:
-            raise WireError(f"cannot reach {redacted(self._request.url)}: {error}") from error
-        if self._wire.proxies is not None:
-            target = self._wire.proxies.route(target)
+        wire, request = self._wire, self._request
+        target = wire.target(request.url)
         self._key = target.pool_key
-        self._connection = await self._wire.request(self._request, target)
-        return self._connection
+        timeouts = request.timeouts or wire.timeouts
+        head = request_head(request, target)
+        connection = wire.take(target.pool_key)
+        pooled = connection is not None
+        while True:
+            if connection is None:
+                connection = await wire.connect(request, target, timeouts)
+            try:
+                await connection.request(
+                    head, request.body, timeouts, head_only=request.method == "HEAD"
+                )
+            except ReadTimeout as error:
+                raise _timed_out(request, target) from error
+            except ConnectionLost as error:
+                if not pooled or connection.answered or request.method not in _REPEATABLE:
+                    raise _unreachable(request, target, error) from error
+                connection, pooled = None, False
+            else:
+                if connection.status == 407 and target.proxy is not None:
+                    connection.close()
+                    raise proxy_refusal(407, target.proxy, f"a request to {redacted(request.url)}")
+                self._connection = connection
+                return connection
 
     async def __aexit__(self, *_: object) -> None:
         self._wire.give_back(self._connection, self._key)
