@@ -358,3 +358,17 @@ def test_the_exact_seconds_are_those_that_people_see():
     parts = (thought(S, 4 * S + 1, id="a"), Text(text="hm"), thought(5 * S, 7 * S, id="b"))
     seconds = output_timing(parts).seconds
     assert [-(-n // 1) for n in seconds] == list(reasoning_durations(turn(*parts)).values())
+
+
+MOMENTS = st.none() | st.integers(0, 9).map(lambda n: n * S)
+
+
+@given(sent=MOMENTS, opened=MOMENTS, closed=MOMENTS, aborted=st.booleans(), first=st.booleans())
+def test_one_thought_is_timed_for_metrics_as_for_people(sent, opened, closed, aborted, first):
+    timing = Timing(sent=sent, opened=opened, closed=closed, aborted=aborted)
+    one = Thought(carrier=Carrier.REASONING_CONTENT, raw="", timing=timing)
+    parts = (one, Text(text="hm")) if first else (Text(text="hm"), one)
+    (span,) = thought_spans(turn(*parts))
+    known = span.seconds is not None and not span.aborted
+    exact = ((span.end - span.start) / S,) if known else ()
+    assert timed(*parts) == (1, exact, exact[0] if known else None)

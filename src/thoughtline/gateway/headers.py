@@ -4,7 +4,7 @@ Hop-by-hop headers end here, the client's credential is replaced by the upstream
 `x-thoughtline-…` headers are read and added.
 """
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping
 from enum import StrEnum
 
 from thoughtline.dialects import DEFAULT, DIALECTS
@@ -14,23 +14,22 @@ from thoughtline.gateway.credentials import CREDENTIALS
 from thoughtline.log.decisions import HEADER_ORDER, word_counts
 from thoughtline.replay.plan import ReplayPlan
 
-HOP_BY_HOP = frozenset(
+_HOP_BY_HOP = frozenset(
     {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "expect",
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"expect",
     }
 )
-_NOT_IN_STREAMS = HOP_BY_HOP | {"content-length"}
-_NEVER = {name.encode() for name in HOP_BY_HOP}
-_NEVER |= {b"x-thoughtline-session", b"x-thoughtline-replay", b"x-thoughtline-report"}
+_NOT_IN_STREAMS = _HOP_BY_HOP | {b"content-length"}
+_NEVER = _HOP_BY_HOP | {b"x-thoughtline-session", b"x-thoughtline-replay", b"x-thoughtline-report"}
 _NEVER |= {b"host", b"content-length", b"accept-encoding"}
 _REMOVED = {
     (credentials, decompressed): frozenset(_NEVER)
@@ -110,21 +109,30 @@ def with_configured(
 
 
 def to_client(
-    headers: Sequence[tuple[str, str]], added: Iterable[tuple[str, str]], *, stream: bool = False
+    headers: Iterable[tuple[str, str]], added: Iterable[tuple[str, str]], *, stream: bool = False
 ) -> list[tuple[bytes, bytes]]:
-    """The headers of a response to the client: the upstream's, and what the gateway adds.
+    """The headers of a response to the client: the upstream's, and what the gateway adds."""
+    return raw_to_client(encoded(headers), added, stream=stream)
+
+
+def encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Headers as an ASGI server takes them."""
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def raw_to_client(
+    headers: RawHeaders, added: Iterable[tuple[str, str]], *, stream: bool
+) -> list[tuple[bytes, bytes]]:
+    """The headers of a response to the client, of the upstream's as they came.
 
     A `stream` has no `content-length`: a keep-alive, or an error event, may make it longer.
     """
-    removed = _NOT_IN_STREAMS if stream else HOP_BY_HOP
-    if "connection" in dict(headers):
-        named = ",".join([value for name, value in headers if name == "connection"])
-        removed |= {word.strip().lower() for word in named.split(",")}
-    return [
-        (name.encode("latin-1"), value.encode("latin-1"))
-        for name, value in (*headers, *added)
-        if name not in removed
-    ]
+    removed = _NOT_IN_STREAMS if stream else _HOP_BY_HOP
+    if b"connection" in dict(headers):
+        named = b",".join([value for name, value in headers if name == b"connection"])
+        removed |= {word.strip().lower() for word in named.split(b",")}
+        added = [pair for pair in added if pair[0].encode("latin-1") not in removed]
+    return [*[pair for pair in headers if pair[0] not in removed], *encoded(added)]
 
 
 WITHHELD = "withheld=identity"
@@ -149,10 +157,10 @@ PASSED_THROUGH = {
 """Each reason with its meaning, as the reference has it."""
 
 
-_OF_TURNS = frozenset({"x-thoughtline-session", "x-thoughtline-turn", "x-thoughtline-replay"})
+_OF_TURNS = frozenset({b"x-thoughtline-session", b"x-thoughtline-turn", b"x-thoughtline-replay"})
 
 
-def thoughtline_headers(exchange: Exchange, received: Collection[str]) -> list[tuple[str, str]]:
+def thoughtline_headers(exchange: Exchange, received: Collection[bytes]) -> list[tuple[str, str]]:
     """The headers of a turn: they name the session and the turn, and report on replay.
 
     One that was `received` from the upstream, which may be another gateway, is left alone.
@@ -165,7 +173,7 @@ def thoughtline_headers(exchange: Exchange, received: Collection[str]) -> list[t
     ]
     if _OF_TURNS.isdisjoint(received):
         return added
-    return [pair for pair in added if pair[0] not in received]
+    return [pair for pair in added if pair[0].encode() not in received]
 
 
 def failure_headers(

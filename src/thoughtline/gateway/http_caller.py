@@ -6,7 +6,7 @@ untouched, and so does a body that no dialect can read.
 
 import asyncio
 from codecs import BOM_UTF8
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -183,7 +183,7 @@ class HttpCaller:
         decision = (await proxy.engine.begin(incoming)).decision
         wire, shown = upstream.wire or proxy.wire, self._head.own_credential
         count = await counted(decision, self._translation, upstream, wire=wire, credential=shown)
-        await self._begin(200, count.headers, (), stream=False)
+        await self._begin(200, headers.to_client(count.headers, ()))
         await self._send({"type": "http.response.body", "body": count.body, "more_body": False})
         proxy.observer.passed(upstream.name, self.route.dialect, 200)
         self._note_request("", 200, "")
@@ -329,18 +329,20 @@ class HttpCaller:
 
     async def _relay(self, exchange: Exchange, inbound: Inbound) -> None:
         """Forward the answer; an upstream that breaks off is part of the record."""
-        received, translation, recording = inbound.headers, self._translation, exchange.recording
-        known = dict(received)
+        raw, translation, recording = _raw_headers(inbound), self._translation, exchange.recording
+        known = dict(raw)
         added = headers.thoughtline_headers(exchange, known)
         if translation is None:
-            kind = known.get("content-type", "")
+            kind = known.get(b"content-type", b"")
             asked = exchange.incoming.request.stream
-            stream = "event-stream" in kind or (asked and "json" not in kind)
+            stream = b"event-stream" in kind or (asked and b"json" not in kind)
         else:
             stream = translation.translation.params.stream
-            received = translation.answer_headers(received, stream=stream)
-        start = partial(self._begin, inbound.status, received, added, stream=stream)
-        relay = self._new_relay(exchange, inbound, known.get("content-encoding", ""), start)
+            raw = headers.encoded(translation.answer_headers(inbound.headers, stream=stream))
+        made = headers.raw_to_client(raw, added, stream=stream)
+        encoding = known.get(b"content-encoding", b"").decode("latin-1")
+        start = partial(self._begin, inbound.status, made)
+        relay = self._new_relay(exchange, inbound, encoding, start)
         if stream:
             relay.keep_alive(self.proxy.options.keepalive)
         try:
@@ -391,10 +393,10 @@ class HttpCaller:
         """A provider's error, in the words of the client's dialect."""
         body = await self.refusal(answer) if self._beginning is None else self._beginning
         status, told, stream = translation.error(answer.status, body, answer.headers)
-        made = translation.answer_headers(answer.headers, stream=stream)
+        received = translation.answer_headers(answer.headers, stream=stream)
         request = exchange.failed_request = self.proxy.failed.new_id()
         added = headers.failure_headers(exchange, request=request)
-        await self._begin(status, made, added, stream=stream)
+        await self._begin(status, headers.to_client(received, added, stream=stream))
         await self._send({"type": "http.response.body", "body": told, "more_body": False})
         self._note_request(request, status, answer_words(answer.headers, body))
 
@@ -409,22 +411,12 @@ class HttpCaller:
         body = event if relay.between else b"\n\n" + event
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def _start(
-        self, inbound: Inbound, added: Sequence[tuple[str, str]], *, stream: bool = False
-    ) -> None:
-        await self._begin(inbound.status, inbound.headers, added, stream=stream)
+    async def _start(self, inbound: Inbound, added: Sequence[tuple[str, str]]) -> None:
+        await self._begin(inbound.status, headers.to_client(inbound.headers, added))
 
-    async def _begin(
-        self,
-        status: int,
-        received: Sequence[tuple[str, str]],
-        added: Sequence[tuple[str, str]],
-        *,
-        stream: bool,
-    ) -> None:
+    def _begin(self, status: int, made: RawHeaders) -> Awaitable[None]:
         self.status = status
-        made = headers.to_client(received, added, stream=stream)
-        await self._send({"type": "http.response.start", "status": status, "headers": made})
+        return self._send({"type": "http.response.start", "status": status, "headers": made})
 
     async def _send_body(self, chunk: bytes) -> None:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -513,3 +505,9 @@ class HttpCaller:
             seconds=took / 1e9,
         )
         self.proxy.failed.record(request, of_exchange(failed, self._exchange))
+
+
+def _raw_headers(inbound: Inbound) -> RawHeaders:
+    """The headers of an answer as they came, where its wire has them so."""
+    raw: RawHeaders | None = getattr(inbound, "raw_headers", None)
+    return headers.encoded(inbound.headers) if raw is None else raw

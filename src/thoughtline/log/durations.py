@@ -144,6 +144,7 @@ class OutputTiming(Struct, frozen=True):
 
 
 _UNTIMED = OutputTiming(thoughts=0, seconds=(), total=None)
+_ONE_UNTIMED = OutputTiming(thoughts=1, seconds=(), total=None)
 
 
 def output_timing(parts: Sequence[Part]) -> OutputTiming:
@@ -152,6 +153,9 @@ def output_timing(parts: Sequence[Part]) -> OutputTiming:
     if not thoughts:
         return _UNTIMED
     if len(thoughts) == 1 and thoughts[0].carrier not in RIDING:  # mostly
+        timing = thoughts[0].timing
+        if timing is None or timing.opened is None:  # that of an answer that came in one piece
+            return _ONE_UNTIMED
         units = {0 if parts[0] is thoughts[0] else 1: thoughts}
     else:
         units = group_thoughts(parts)

@@ -37,7 +37,10 @@ class Inbound(Protocol):
     """One response, as far as it has arrived."""
 
     status: int
-    headers: Headers
+
+    @property
+    def headers(self) -> Headers:
+        """The names, in lower case, and the values."""
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises `WireError` when it breaks off or stalls.

@@ -65,7 +65,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self.status = 0
-        self.headers: Headers = []
+        self.raw_headers: list[tuple[bytes, bytes]] = []  # with names in lower case
         self._buffer.clear()
         self._known = 0  # pieces in the buffer that are no news
         self._buffered = 0  # bytes that brought them
@@ -134,6 +134,11 @@ class HttpConnection(asyncio.Protocol):
         self._transport.abort()
 
     # -- the response ----------------------------------------------------------------------------
+
+    @property
+    def headers(self) -> Headers:
+        """The headers as text."""
+        return [(n.decode("latin-1"), v.decode("latin-1")) for n, v in self.raw_headers]
 
     def chunks(self) -> Self:
         """The body as it arrives; what arrived together is given together."""
@@ -273,18 +278,18 @@ class HttpConnection(asyncio.Protocol):
     # -- callbacks of the parser -----------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        self._pairs: list[tuple[str, str]] = []
+        self._pairs: list[tuple[bytes, bytes]] = []
         if self._complete:  # however little of it is here
             raise ValueError("a second response to one request")  # stops the parser
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._pairs.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+        self._pairs.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         if status < 200:  # an interim response: the final one is to come
             return
-        self.status, self.headers = status, self._pairs
+        self.status, self.raw_headers = status, self._pairs
         self._pairs = []  # trailers, after the body, are not headers
         if self._head_only or status in _NO_BODY:
             self._end(keep_alive=status in _NO_BODY and not self._head_only)
