@@ -109,6 +109,23 @@ class RekeyingContract:
         assert len(await store.vault.key_rows()) == 2
         assert await store.prune_index(dry_run=True) == 0
 
+    async def test_what_is_opened_is_found_before_all_of_it_is(self, node, small_pages):
+        store = node()
+        for n, key in enumerate(KEYS):
+            await store.append(canaries(f"s{n}", f"t{n}", key=key))
+        assert len(await store.find("T", KEYS)) == 40
+
+        def stop(done, total):
+            if done > 0.6 * total:
+                raise Interrupted
+
+        opener = node(seals=False)
+        with pytest.raises(Interrupted):
+            await opener.vault.reseal(plain=True, progress=stop)
+        assert (await store.vault.seal_state()).plain
+        for one in (opener, store, node(seals=False), node()):
+            assert len(await one.find("T", KEYS)) == 40
+
     async def test_a_process_that_is_killed_leaves_everything_readable(
         self, node, address, filed_names
     ):

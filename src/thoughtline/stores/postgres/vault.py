@@ -61,6 +61,12 @@ SELECT tenant, session, id, nth, entry, said, thoughts FROM batches
 WHERE session = $1 AND id = $2 AND nth = $3
 """
 _ENTRY = "SELECT tenant, id, filed, rev, memo FROM entries WHERE id = $1"
+_NOTE_PLAIN = """
+WITH noted AS (
+    UPDATE sealing SET plain = true WHERE master <> '' AND NOT plain
+    RETURNING raise_epoch_1(ARRAY[''::bytea])
+)
+"""  # in the transaction that opens the first row: from then on plain names are asked for
 _NOTES = "SELECT tenant, epoch, what FROM gone"
 _RESEAL_NOTE = "UPDATE gone SET what = $1 WHERE tenant = $2 AND epoch = $3 AND what = $4"
 _FINISH = "SELECT finish_sealing_1($1)"
@@ -266,7 +272,7 @@ class PostgresVault:
         if thoughts is not None:
             thoughts = seal.seal_entry(thoughts, row["entry"], "thoughts")
         written = await self._connections.write(
-            _RESEAL_BATCH,
+            self._noting(_RESEAL_BATCH),
             *(said, thoughts, row["session"], row["id"], row["nth"], row["said"], row["thoughts"]),
         )
         return True if written else None
@@ -282,11 +288,16 @@ class PostgresVault:
         entry, sealed = unpack_memo(memo), seal.seal_entry(memo, row["id"], "memo")
         old, new = (entry_names(seal, entry, version=v) for v in (before, key_version(sealed)))
         ((written,),) = await self._connections.write(
-            _RESEAL_ENTRY,
+            self._noting(_RESEAL_ENTRY),
             *(row["id"], row["rev"], sealed, row["filed"]),
             *(([], []) if old == new else (old, new)),
         )
         return True if written else None
+
+    def _noting(self, statement: str) -> str:
+        """Return a statement that writes a row, and notes that it may be plain."""
+        assert self._keychain is not None  # noqa: S101 (`reseal` has looked)
+        return statement if self._keychain.seals else _NOTE_PLAIN + statement
 
 
 def _is_stale(value: bytes, seal: TenantSeal) -> bool:

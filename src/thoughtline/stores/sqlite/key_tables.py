@@ -186,8 +186,12 @@ def is_current(db: Connection, sealing: str) -> bool:
     return True
 
 
-def check_writer(db: Connection, sealing: str) -> None:
-    """Note that a sealed file gets something plain; a process without keys is refused."""
+def check_writer(db: Connection, sealing: str = "") -> None:
+    """Note that a sealed file gets something plain; a process without keys is refused.
+
+    `sealing` is the state in JSON; it is read where it is not given.
+    """
+    sealing = sealing or db.execute(_STATE).fetchone()[0]
     is_current(db, sealing)
     if db.cipher is PLAIN or db.cipher.seals:
         return

@@ -90,6 +90,7 @@ def _stale_page(db: Connection, after: int, tenant: str | None, *, plain: bool) 
 
 def reseal(db: Connection, positions: Sequence[int]) -> int:
     """Seal rows as the connection seals what is new; returns how many."""
+    key_tables.check_writer(db)
     return sum(_reseal(db, position) for position in positions)
 
 
