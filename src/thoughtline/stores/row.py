@@ -112,13 +112,12 @@ class PlainCipher:
 
     def open(self, value: bytes, place: RowPlace, column: str) -> bytes:
         if is_sealed(value):
-            raise SealError(
-                f"session {place.session!r} is sealed, and no keys are given; name them in "
-                "`store.keys`"
-            )
+            raise _no_keys(place)
         return value
 
     def reseal(self, value: bytes, place: RowPlace, column: str, *, version: int) -> bytes:
+        if version:
+            raise _no_keys(place)
         return value
 
     def blind(self, tenant: str, names: Sequence[bytes]) -> list[bytes]:
@@ -131,6 +130,12 @@ class PlainCipher:
         self, tenant: str, names: Sequence[bytes], *, check: bool = True
     ) -> dict[bytes, bytes]:
         return {name: name for name in names}
+
+
+def _no_keys(place: RowPlace) -> SealError:
+    return SealError(
+        f"session {place.session!r} is sealed, and no keys are given; name them in `store.keys`"
+    )
 
 
 PLAIN = PlainCipher()
@@ -370,9 +375,11 @@ def pack_entry(entry: IndexEntry) -> bytes:
     return _encode(entry)
 
 
-def seal_thoughts(thoughts: Sequence[tuple[int, str]], place: RowPlace, cipher: Cipher) -> bytes:
-    """Return versions and data of reasoning events as they are stored."""
-    return cipher.seal(_encode(thoughts), place, "thoughts")
+def reseal_thoughts(
+    thoughts: Sequence[tuple[int, str]], place: RowPlace, cipher: Cipher, *, version: int
+) -> bytes:
+    """Return versions and data of reasoning events as they are stored in place of others."""
+    return cipher.reseal(_encode(thoughts), place, "thoughts", version=version)
 
 
 # -- unpacking -------------------------------------------------------------------------------

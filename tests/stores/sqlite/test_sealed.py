@@ -11,8 +11,11 @@ from stores.contract import A, B, KeepingContract
 from stores.samples import notes, refusal
 from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain, opened, raw
 from thoughtline.errors import SealError
-from thoughtline.stores.base import EntryFilter, SessionQuery
-from thoughtline.stores.sqlite import SqliteStore
+from thoughtline.stores.base import ALL_ENTRIES, EntryFilter, SessionQuery
+from thoughtline.stores.sealing.administration import check_keys, re_encrypt
+from thoughtline.stores.sealing.envelope import is_sealed
+from thoughtline.stores.sealing.ring import KeyRing
+from thoughtline.stores.sqlite import SqliteStore, erasure
 
 
 class TestSealedStore(KeepingContract):
@@ -154,6 +157,61 @@ async def test_what_is_plain_is_refused_where_all_must_be_sealed(path):
     with pytest.raises(SealError, match=r"is plain, and `store\.require_sealed` is set"):
         await strict.read("s")
     await strict.close()
+
+
+async def test_an_entry_that_is_filed_plainly_is_found_by_everybody(path):
+    store, opener = opened(path, keychain()), opened(path, keychain(seals=False))
+    await store.append(canaries())
+    assert A in await store.find("T", [A])
+    await opener.reindex("s", [filed.entry for filed in await opener.index("s")])
+    assert (await store.vault.seal_state()).plain
+    fresh = opened(path, keychain())
+    for one in (store, opener, fresh):
+        assert A in await one.find("T", [A])
+        await one.close()
+
+
+async def test_a_process_without_keys_files_nothing_in_a_file_that_was_sealed(path):
+    plain = opened(path)
+    await plain.append(canaries())
+    entries = [filed.entry for filed in await plain.index("s")]
+    await plain.reindex("s", [], remove=["t1"])
+    store = opened(path, keychain())
+    await re_encrypt(store.vault, KeyRing([ONE]))
+    with pytest.raises(SealError, match="was sealed with the key key-one meanwhile"):
+        await plain.reindex("s", entries)
+    assert (await store.vault.value_counts()).plain == 0
+    assert f"{CANARY}-call".encode() not in raw(path)
+    await plain.close()
+    await store.close()
+
+
+async def test_with_sealing_switched_off_what_is_sealed_stays_so(path):
+    store, opener = opened(path, keychain()), opened(path, keychain(seals=False))
+    await store.append(canaries())
+    await opener.append(canaries("z", "t2", key=B))
+    assert await opener.forget(ALL_ENTRIES) == await opener.erase(ALL_ENTRIES) == 2
+    with closing(sqlite3.connect(path)) as db:
+        values = db.execute("SELECT thoughts, memo, said FROM batches ORDER BY position").fetchall()
+    assert [[is_sealed(value) for value in row] for row in values] == [[True] * 3, [False] * 3]
+    assert (await opener.find("T", [A]))[A][0].thoughts[0].forgotten
+    await store.close()
+    await opener.close()
+
+
+async def test_what_is_erased_is_sealed_with_the_key_that_the_row_has_by_then(path, monkeypatch):
+    store, admin = opened(path, keychain()), opened(path, keychain())
+    await store.append(canaries())
+    erase = erasure.erase
+    pages = []
+    monkeypatch.setattr(erasure, "erase", lambda db, page: pages.append(page) or 0)
+    await store.erase(ALL_ENTRIES)
+    await re_encrypt(admin.vault, KeyRing([ONE]))
+    assert await store._writer.run(lambda db: erase(db, pages[0])) == 1
+    assert await check_keys(admin.vault, KeyRing([ONE])) == []
+    assert (await admin.find("T", [A]))[A][0].thoughts[0].forgotten
+    await store.close()
+    await admin.close()
 
 
 async def test_what_waits_is_sealed_with_the_key_that_wraps_what_is_new(path):

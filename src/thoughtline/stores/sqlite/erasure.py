@@ -15,7 +15,8 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Origin
 from thoughtline.stores import rules
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
-from thoughtline.stores.row import RowPlace, open_thoughts, seal_thoughts
+from thoughtline.stores.row import RowPlace, open_thoughts, reseal_thoughts
+from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sqlite import filed_entries, queries, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.filed_entries import EntryRow
@@ -42,6 +43,7 @@ SELECT json_group_array(json_array(b.position, f.position))
 FROM batches AS b CROSS JOIN batches AS f ON f.turn = b.turn AND f.session = b.session
 WHERE b.position IN ({slots}) AND f.memo <> x''
 """
+_HEADS = "SELECT position, substr(thoughts, 1, 3) FROM batches WHERE position IN ({slots})"
 _ERASE = """
 UPDATE batches SET thoughts = erased.column2
 FROM (VALUES {slots}) AS erased WHERE batches.position = erased.column1
@@ -118,14 +120,22 @@ def _unfiled(session: str, turn: str, thoughts: Sequence[tuple[int, str]]) -> In
 
 
 def erase(db: Connection, page: ErasePage) -> int:
-    """Erase the thoughts of a page; returns how many."""
+    """Erase the thoughts of a page; returns how many.
+
+    What is sealed stays so, with the key that the row has by now.
+    """
     values: list[Any] = []
-    for row in page.rows:
-        values += (row.position, bytearray(seal_thoughts(row.thoughts, row.place, db.cipher)))
+    heads = statements.execute(db, _HEADS, "?", [row.position for row in page.rows])
+    versions = {position: key_version(head) for some in heads for position, head in some}
+    rows = [row for row in page.rows if row.position in versions]
+    for row in rows:
+        version = versions[row.position]
+        value = reseal_thoughts(row.thoughts, row.place, db.cipher, version=version)
+        values += (row.position, bytearray(value))
     statements.execute(db, _ERASE, "(?, ?)", values)
     changed = [
         (row, rules.forget_entry(row.entry, ALL_ENTRIES)[0])
         for row in filed_entries.read_rows(db, page.entries)
     ]
     filed_entries.update(db, changed)
-    return sum(row.count for row in page.rows)
+    return sum(row.count for row in rows)

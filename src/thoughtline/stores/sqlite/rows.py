@@ -158,6 +158,7 @@ def write(
 def file_again(db: Connection, insert: InsertBatch) -> None:
     """File the entries of a session that is there, without touching it."""
     existing, new = _look_up(db, [insert]), _NewRows()
+    key_tables.check_writer(db, existing.sealing)
     for row in seal_rows(insert.rows, insert.batch, db.cipher):
         _add(new, existing, insert.batch, row)
     _insert(db, new)
