@@ -1,6 +1,12 @@
 """The plan of a request: what its decisions say together."""
 
-from thoughtline.log.decisions import THINKING_OFF, Action, MatchLevel, ReplayDecision
+from thoughtline.log.decisions import (
+    THINKING_OFF,
+    Action,
+    MatchLevel,
+    ReplayDecision,
+    count_kinds,
+)
 from thoughtline.replay.plan import ReplayPlan, without_thoughts
 
 BACK = ReplayDecision(turn=0, action=Action.RESTORED, level=MatchLevel.FULL, entry="t0", thoughts=2)
@@ -37,3 +43,10 @@ def test_with_thinking_off_thoughts_stay_behind_and_say_why():
     assert (first.action, first.reason) == (Action.DROPPED, THINKING_OFF)
     assert (first.thoughts, first.left) == (0, 2)
     assert second is UNKNOWN
+
+
+def test_decisions_that_are_made_anew_are_counted_anew():
+    plan = ReplayPlan(decisions=(BACK, UNKNOWN), counted=count_kinds((BACK, UNKNOWN)))
+    assert plan.kinds() == ReplayPlan(decisions=plan.decisions).kinds()
+    off = without_thoughts(plan, ReplayPlan(decisions=()))
+    assert off.kinds() == count_kinds(off.decisions) != plan.kinds()

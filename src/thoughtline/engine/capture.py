@@ -332,6 +332,6 @@ def started_turn(target: Origin, replay_plan: ReplayPlan, repeated: int) -> Turn
         target=target,
         replay=made[repeated:],
         repeated=repeated,
-        tally=tally(made[replay_plan.first_mark.count :], replay_plan.first_kinds),
+        tally=tally((), replay_plan.kinds()),
         thinking_off=off,
     )

@@ -256,8 +256,8 @@ class Engine:
         owner, resumed = incoming.owner, incoming.resumed
         if owner is None or incoming.source is not None or incoming.normalised is not None:
             return
-        settling = partial(settle, exchange.decision, incoming.tenant, owner, resumed)
-        prefix = await run_aside(settling) if incoming.heavy else settling()
+        asked = exchange.decision, incoming.tenant, owner, resumed
+        prefix = await run_aside(partial(settle, *asked)) if incoming.heavy else settle(*asked)
         if prefix is not None:
             cache.put(prefix, before=resumed.prefix if resumed is not None else None)
 

@@ -164,10 +164,12 @@ def output_timing(parts: Sequence[Part]) -> OutputTiming:
         start, end, aborted, _ = _interval(unit, place)
         if not aborted and start is not None and end is not None and start <= end:
             known.append((start, end))
-    length = _union(known) if known else None
+    if not known:
+        return OutputTiming(thoughts=len(units), seconds=(), total=None)
+    length = _union(known)
     return OutputTiming(
         thoughts=len(units),
-        seconds=tuple([(end - start) / _SECOND for start, end in known]) if known else (),
+        seconds=tuple([(end - start) / _SECOND for start, end in known]),
         total=None if length is None else length / _SECOND,
     )
 

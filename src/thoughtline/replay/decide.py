@@ -12,7 +12,7 @@ from functools import cached_property
 
 from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.log import keys as k
-from thoughtline.log.decisions import Action, MatchLevel, ReplayDecision
+from thoughtline.log.decisions import Action, MatchLevel, ReplayDecision, count_kinds
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import RIDING, Blob, Carrier, Origin, Text, Thought
 from thoughtline.log.quirks import Need, Scope
@@ -126,7 +126,7 @@ class _Planner:
             gap=gap,
             loop=self._counted_loop(),
             first_mark=self.settled.mark,
-            first_kinds=self.settled.kinds,
+            counted=count_kinds(self.decisions, self.settled.kinds),
         )
 
     # -- one output ------------------------------------------------------------------------------

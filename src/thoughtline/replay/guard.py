@@ -78,6 +78,8 @@ def sendable(
     turn: Turn, entry: IndexEntry, target: Target, prefix: str = "", *, from_log: bool = False
 ) -> tuple[list[PlacedThought], list[str]]:
     """Return the thoughts of a logged turn that may go back, and why the others may not."""
+    if not entry.thoughts:
+        return [], []
     kept: list[tuple[Thought, Place]] = []
     reasons: list[str] = []
     policy, quarantined = target.policy, entry.quarantined
@@ -115,7 +117,7 @@ def _places_in_echo(entry: IndexEntry, turn: Turn) -> Sequence[Place]:
     of a call, or the call in front of the text: providers want them first.
     """
     where = places(entry.shape)
-    if not entry.thoughts or entry.thoughts[0].carrier not in NEEDS_FOLLOWER:
+    if entry.thoughts[0].carrier not in NEEDS_FOLLOWER:
         return where
     shape = output_shape(turn.output).lstrip("t")
     if not shape or shape[0] == entry.shape.lstrip("t")[:1]:

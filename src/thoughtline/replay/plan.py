@@ -11,7 +11,6 @@ from thoughtline.log.decisions import (
     NO_MARK,
     THINKING_OFF,
     Action,
-    DecisionKind,
     KindCounts,
     MatchLevel,
     ReplayDecision,
@@ -63,11 +62,11 @@ class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
     gap: int = -1  # the last output before which nothing may be put back, where that counts
     loop: int | None = None  # where the running tool loop begins, where that counts
     first_mark: RollingMark = NO_MARK  # of the decisions that were settled before
-    first_kinds: KindCounts = NO_KINDS  # and how many of these there are of each kind
+    counted: KindCounts | None = None  # how many decisions there are of each kind, if it is known
 
-    def kinds(self) -> dict[DecisionKind, int]:
-        """Return how many decisions there are of each kind; those settled before are counted."""
-        return count_kinds(self.decisions[self.first_mark.count :], self.first_kinds)
+    def kinds(self) -> KindCounts:
+        """Return how many decisions there are of each kind."""
+        return count_kinds(self.decisions) if self.counted is None else self.counted
 
     def count(self, action: Action) -> int:
         """Return how many outputs have this decision."""
@@ -105,5 +104,5 @@ def without_thoughts(plan: ReplayPlan, bare: ReplayPlan) -> ReplayPlan:
         decisions=tuple(decisions),
         revisions=bare.revisions,
         first_mark=NO_MARK,
-        first_kinds=NO_KINDS,
+        counted=None,
     )
