@@ -1,5 +1,6 @@
 """Copying a store into another one."""
 
+import pytest
 from msgspec.structs import replace
 
 from stores.samples import StillClock, fork, notes, refusal, turn
@@ -71,3 +72,44 @@ async def test_a_session_with_other_events_is_left_alone():
     report = await copy_store(source, target)
     assert report.conflicts == ["s0"]
     assert (await target.read("s0"))[0].id == "different"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def target(request, tmp_path):
+    made = MemoryStore(StillClock())
+    if request.param == "sqlite":
+        made = SqliteStore(tmp_path / "copy.db", clock=StillClock())
+    yield made
+    await made.close()
+
+
+async def test_what_was_erased_since_the_last_copy_is_erased_there_as_well(target):
+    source = await filled(MemoryStore(StillClock()))
+    await copy_store(source, target)
+    assert await source.erase(EntryFilter(turn="s0.t1")) == 1
+    await source.append(replace(turn("s0", "s0.t3", '"later"', keys=[A]), id="s0.t3"))
+    report = await copy_store(source, target)
+    assert (report.copied, report.forgotten) == (1, 1)
+    assert await everything(target) == await everything(source)
+    assert (await copy_store(source, target)).forgotten == 0
+
+
+async def test_what_was_forgotten_since_the_last_copy_is_forgotten_there_as_well(target):
+    source = await filled(MemoryStore(StillClock()))
+    await source.append(turn("calls", "c", '"two"', keys=[B], calls=("one", "two")))
+    await copy_store(source, target)
+    assert await source.forget(EntryFilter(session="s3")) == 3
+    assert await source.forget(EntryFilter(session="calls", call="one")) == 1
+    assert (await copy_store(source, target)).forgotten == 4
+    assert await everything(target) == await everything(source)
+    assert (await copy_store(source, target)).forgotten == 0
+
+
+async def test_what_was_erased_in_the_copy_stays_so(target):
+    source = await filled(MemoryStore(StillClock()))
+    await copy_store(source, target)
+    assert await target.erase(EntryFilter(turn="s0.t1")) == 1
+    assert await target.forget(EntryFilter(turn="s0.t2")) == 1
+    before = await everything(target)
+    await copy_store(source, target)
+    assert await everything(target) == before

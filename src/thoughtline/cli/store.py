@@ -85,7 +85,9 @@ def copy(
     """Copy all sessions of one store into another.
 
     FROM and TO are URLs. What TO has already is left as it is, so a copy that was interrupted goes
-    on, and a second one brings over what is new since. Copied sessions count as just used.
+    on, and a second one brings over what is new since; thoughts that were erased or forgotten in
+    FROM meanwhile are so in TO, and sessions that were deleted stay. Copied sessions count as just
+    used.
 
     Tenants keep their names, which stand on the secret: give the nodes of TO the secret of FROM
     (`store.secret = "file:…"`; of a SQLite store it is the .secret file beside it). TO is sealed if
@@ -123,6 +125,8 @@ def copy(
             f"{report.sessions} session(s) looked at; {report.copied} had something new: "
             f"{report.events} event(s), {report.entries} index entries"
         )
+        if report.forgotten:
+            click.echo(f"{report.forgotten} thought(s) were forgotten or erased since the last copy")
         for session in report.conflicts:
             click.echo(f"  {session}: the other store has other events; it was left alone")
     if report.conflicts:

@@ -2,15 +2,18 @@
 
 What is there already is not written again: sessions are compared by the ids of their events, and
 each turn is a batch with the id of its first event. So a copy that was interrupted goes on where it
-stopped, and one that is run again brings over what is new.
+stopped, and one that is run again brings over what is new. Thoughts that were erased or forgotten
+meanwhile are so in the copy, too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from thoughtline.errors import Conflict
 from thoughtline.log.events import Draft, Event
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores import rules
 from thoughtline.stores.base import (
     Batch,
     EntryFilter,
@@ -37,6 +40,7 @@ class CopyReport(Struct, kw_only=True):
     copied: int = 0  # of which something was new
     events: int = 0
     entries: int = 0
+    forgotten: int = 0  # entries that were forgotten since the last copy, and thoughts erased
     conflicts: list[str] = []  # sessions of which the other store has other events
 
 
@@ -67,7 +71,10 @@ async def _copy_session(
         report.conflicts.append(session)
         return
     entries = [filed.entry for filed in await source.index(session)]
-    there = {filed.entry.turn for filed in await target.index(session)}
+    report.forgotten += await _erase(target, known, events)
+    there = {filed.entry.turn: filed.entry for filed in await target.index(session)}
+    for some in _forgotten(there, entries):
+        report.forgotten += await target.forget(some)
     missing = [entry for entry in entries if entry.turn not in there]
     fresh = events[len(known) :]
     if not fresh and not missing:
@@ -93,6 +100,36 @@ async def _copy_session(
     report.copied += 1
     report.events += len(fresh)
     report.entries += len(missing)
+
+
+async def _erase(target: Store, known: Sequence[Event], events: Sequence[Event]) -> int:
+    """Erase thoughts of a copy that are erased in the source; returns how many."""
+    turns = {
+        old.parent: old.session
+        for old, new in zip(known, events, strict=False)
+        if old.data != new.data and _is_erased(new) and not _is_erased(old)
+    }
+    return sum(
+        [await target.erase(EntryFilter(session=of, turn=turn)) for turn, of in turns.items()]
+    )
+
+
+def _is_erased(event: Event) -> bool:
+    if event.type != "reasoning":
+        return False
+    thought = rules.read_thought(event.version, event.data)
+    return thought is not None and thought.forgotten
+
+
+def _forgotten(
+    there: Mapping[str, IndexEntry], entries: Iterable[IndexEntry]
+) -> Iterator[EntryFilter]:
+    """Yield what is to be forgotten of a copy that has these entries."""
+    for entry in entries:
+        known = there.get(entry.turn, entry)
+        for call in entry.forgotten:
+            if call not in known.forgotten:
+                yield EntryFilter(session=entry.session, turn=entry.turn, call=call or None)
 
 
 async def _is_kept(source: Store, summary: SessionSummary) -> bool:
