@@ -126,7 +126,7 @@ def copy(
             f"{report.events} event(s), {report.entries} index entries"
         )
         if report.forgotten:
-            click.echo(f"{report.forgotten} thought(s) were forgotten or erased since the last copy")
+            click.echo(f"{report.forgotten} thought(s) were forgotten or erased since")
         for session in report.conflicts:
             click.echo(f"  {session}: the other store has other events; it was left alone")
     if report.conflicts:
