@@ -73,8 +73,8 @@ async def _copy_session(
     entries = [filed.entry for filed in await source.index(session)]
     report.forgotten += await _erase(target, known, events)
     there = {filed.entry.turn: filed.entry for filed in await target.index(session)}
-    for some in _forgotten(there, entries):
-        report.forgotten += await target.forget(some)
+    for entry_filter in _forgotten(there, entries):
+        report.forgotten += await target.forget(entry_filter)
     missing = [entry for entry in entries if entry.turn not in there]
     fresh = events[len(known) :]
     if not fresh and not missing:
