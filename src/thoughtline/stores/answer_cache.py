@@ -7,8 +7,7 @@ lack that, so it is not cached: see `reading`.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress, repeat
 from operator import is_, itemgetter
@@ -99,16 +98,17 @@ class AnswerCache:
         self._reserved = reserved
         self._evict()
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Note what is written during a look-up in the store."""
+    def reading(self) -> "AnswerCache":
+        """Note what is written during a look-up in the store, inside of a `with` block."""
+        return self
+
+    def __enter__(self) -> None:
         self._readings += 1
-        try:
-            yield
-        finally:
-            self._readings -= 1
-            if not self._readings:
-                self._written.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._readings -= 1
+        if not self._readings:
+            self._written.clear()
 
     def written(self, tenant: str, keys: Iterable[bytes]) -> list[bytes]:
         """Return which of the keys were written while look-ups were running."""
@@ -124,8 +124,9 @@ class AnswerCache:
     ) -> None:
         """Cache what the store answered, but for the keys that were written since."""
         for key in keys:
-            if (tenant, key) not in self._written:
-                self._put((tenant, key), tuple(answer.get(key, ())))
+            name = (tenant, key)
+            if name not in self._written:
+                self._put(name, answer.get(key, ()))
         self._evict()
 
     def clear(self) -> None:
@@ -136,13 +137,17 @@ class AnswerCache:
         self._size = 0
         self.version += 1
 
-    def _put(self, key: CacheKey, answer: tuple[IndexEntry, ...]) -> None:
+    def _put(self, key: CacheKey, answer: Sequence[IndexEntry]) -> None:
         before = self._answers.pop(key, ())
-        answer = tuple([self._shared(entry) for entry in answer])
-        self._answers[key] = answer
-        for entry in answer:
-            self._hold(entry)
-        self._release(before)  # last: an entry that stays is not counted twice
+        if not answer:
+            self._answers[key] = ()
+        else:
+            shared = tuple([self._shared(entry) for entry in answer])
+            self._answers[key] = shared
+            for entry in shared:
+                self._hold(entry)
+        if before:
+            self._release(before)  # last: an entry that stays is not counted twice
 
     def _put_first(self, key: CacheKey, entry: IndexEntry, answer: tuple[IndexEntry, ...]) -> None:
         """Put an entry before those of an answer: what stays is not counted anew."""
@@ -158,8 +163,9 @@ class AnswerCache:
         self._release(gone)
 
     def _hold(self, entry: IndexEntry) -> None:
-        count = self._uses.get(id(entry), 0)
-        self._uses[id(entry)] = count + 1
+        number = id(entry)
+        count = self._uses.get(number, 0)
+        self._uses[number] = count + 1
         if not count:
             self._size += entry_size(entry)
 
@@ -173,11 +179,12 @@ class AnswerCache:
 
     def _release(self, answer: tuple[IndexEntry, ...]) -> None:
         for entry in answer:
-            count = self._uses[id(entry)] - 1
+            number = id(entry)
+            count = self._uses[number] - 1
             if count:
-                self._uses[id(entry)] = count
+                self._uses[number] = count
             else:
-                del self._uses[id(entry)]
+                del self._uses[number]
                 if self._turns.get(entry.turn) is entry:
                     del self._turns[entry.turn]
                 self._size -= entry_size(entry)

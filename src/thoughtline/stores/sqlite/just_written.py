@@ -38,7 +38,6 @@ class _Written(Struct, frozen=True):
     tenant: str
     session: str
     turn: str
-    names: Sequence[bytes]  # that its keys are filed under
     entry: IndexEntry | None  # None: none is filed with it
     whole: bool  # the entry is all that a look-up finds of the turn
     refuses: bool  # it says that thoughts were refused
@@ -109,16 +108,16 @@ class JustWritten:
             self._file(row, row.entry, names)
 
     def _file(self, row: _Written, entry: IndexEntry, names: set[Key]) -> None:
-        keys = [(row.tenant, key) for key in entry.keys]
+        keys = list(zip(repeat(row.tenant), entry.keys))
         if not row.whole:  # the file puts it together, also for what is filed under its keys later
-            names.update(zip(repeat(row.tenant), row.names))
+            names.update(keys)
             for key in keys:
                 self._answers.pop(key, None)
             return
-        for key, name in zip(keys, row.names, strict=True):
+        for key in keys:
             if key in self._answers:
                 self._answers[key] = (entry, *self._answers[key])[:MAX_CANDIDATES]
-            elif (row.tenant, name) not in names:
+            elif key not in names:
                 self._answers[key] = (entry,)
         self._turns[row.session, row.turn] = (keys, row.size)
         self._size += row.size
@@ -172,7 +171,7 @@ def _written(insert: InsertBatch, row: Row, quarantined: set[str]) -> _Written:
     whole = entry is not None and row.turn not in quarantined and _is_whole(row, entry, insert)
     refuses = "quarantined" in map(_type, row.references)
     size = ENTRY_SIZE if entry is None else entry_size(entry)
-    return _Written(batch.tenant, batch.session, row.turn, row.keys, entry, whole, refuses, size)
+    return _Written(batch.tenant, batch.session, row.turn, entry, whole, refuses, size)
 
 
 def _is_whole(row: Row, entry: IndexEntry, insert: InsertBatch) -> bool:
