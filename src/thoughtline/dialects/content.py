@@ -13,7 +13,8 @@ from thoughtline.log import keys
 from thoughtline.log.parts import Blob, Call, Part, Result, Text
 
 _NOISE = frozenset({"cache_control", "type", "id", "detail"})
-_HINTED = frozenset({"prompt_cache_key", "session_id", "metadata", "client_metadata"})
+HINTED = frozenset({"prompt_cache_key", "session_id", "metadata", "client_metadata"})
+"""Members of a request in which session ids stand."""
 _DATA = ("url", "data", "file_id", "file_data", "image_url", "fileUri")
 
 
@@ -77,7 +78,7 @@ def _data(value: Any) -> Any:
 
 def session_hints(document: dict[str, Any]) -> tuple[str, ...]:
     """Return the session ids that a client put into a body. They break ties and prove nothing."""
-    if _HINTED.isdisjoint(document):
+    if HINTED.isdisjoint(document):
         return ()
     found = [document.get("prompt_cache_key"), document.get("session_id")]
     for holder in (document.get("metadata"), document.get("client_metadata")):

@@ -7,14 +7,20 @@ of its raw slices, so nothing is scanned twice in Python. What cannot be read wi
 """
 
 import re
-from collections.abc import Callable, Iterable, KeysView, Mapping
+from collections.abc import Callable, Container, Iterable, KeysView, Mapping
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from thoughtline.dialects.limits import CHECKED_SIZE, LETTERS_SIZE, check_letters, check_text
+from thoughtline.dialects.limits import (
+    CHECKED_SIZE,
+    LETTERS_SIZE,
+    TooComplex,
+    check_letters,
+    check_text,
+)
 from thoughtline.errors import Unreadable
 
 
@@ -43,6 +49,9 @@ _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
+_READ_WHOLE = 4 << 10
+"""Bytes up to which it is faster to read all members of an object than some of them."""
+_NOTHING = re.compile(r'null|false|""|\[\s*\]|\{\s*\}|-?0(?:\.0+)?(?:[eE][-+]?\d+)?').fullmatch
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
@@ -82,6 +91,34 @@ def loads(data: bytes) -> Any:
     return _read(_any, data)[0]
 
 
+_last_object: tuple[bytes, dict[str, msgspec.Raw], bytes] | None = None
+
+
+def loads_some(data: bytes, names: Container[str]) -> Any:
+    """Read a request, as `loads`, but of a large object only the members with these names.
+
+    Of the others it is said whether they hold anything: they may be the larger part, as tools are.
+    The raw slices are kept for `members`, which is asked next about most requests.
+    """
+    global _last_object  # noqa: PLW0603 (one value, replaced as a whole)
+    if len(data) <= _READ_WHOLE:
+        return loads(data)
+    if len(data) > LETTERS_SIZE:
+        check_letters(data)
+    try:
+        raws, text = _read(_object, data)
+        found = {
+            name: _any(raw) if name in names else not _NOTHING(str(raw, "utf-8"))
+            for name, raw in raws.items()
+        }
+    except TooComplex:
+        raise
+    except (*_UNREADABLE, Unreadable):
+        return loads(data)  # no object, or there is something odd in it
+    _last_object = (data, raws, text)
+    return found
+
+
 def dumps(value: Any) -> bytes:
     """Write compact JSON. Raises `Unreadable` for what JSON cannot hold."""
     try:
@@ -97,7 +134,11 @@ def members(data: bytes, span: Span | None = None) -> dict[str, Span]:
     so its values end before the text does or come out of step with it: so duplicates are noticed.
     """
     base = span.value if span else 0
-    raws, piece = _read(_object, data[base : span.end] if span else data)
+    last = _last_object
+    if span is None and last is not None and last[0] is data:
+        _, raws, piece = last
+    else:
+        raws, piece = _read(_object, data[base : span.end] if span else data)
     found: dict[str, Span] = {}
     position = piece.index(b"{") + 1
     for key, raw in raws.items():

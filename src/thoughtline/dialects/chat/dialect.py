@@ -25,6 +25,7 @@ from thoughtline.dialects.chat.reader import ChatReader
 from thoughtline.dialects.chat.response import ChatBodyReader
 from thoughtline.dialects.chat.rewrites import REWRITES
 from thoughtline.dialects.content import (
+    HINTED,
     blob,
     content_parts,
     joined_text,
@@ -59,7 +60,7 @@ class ChatCompletions(Dialect):
         return ('" "', '""') if every_output else ('""', '" "')
 
     def read(self, body: bytes) -> Request:
-        document = splice.loads(body)
+        document = splice.loads_some(body, _READ)
         if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
             raise Unreadable("expected a JSON object with a list under `messages`")
         try:
@@ -166,6 +167,9 @@ def _input(message: Any, role: Any) -> list[Part]:
 
 _SWITCH = ("thinking", "enable_thinking", "think")
 _SWITCHES = frozenset({*_SWITCH, "chat_template_kwargs", "reasoning", "reasoning_effort"})
+
+_READ = HINTED | _SWITCHES | {"model", "messages", "stream"}
+"""The members of a request that are looked into."""
 
 
 def _thinking(document: dict[str, Any]) -> bool | None:

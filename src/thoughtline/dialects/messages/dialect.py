@@ -16,6 +16,7 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
 from thoughtline.dialects.base import Dialect, Prefixes, Reader, Request
 from thoughtline.dialects.content import (
+    HINTED,
     answered_calls,
     blob,
     content_parts,
@@ -48,6 +49,8 @@ _COUNTED = frozenset({"model", "messages", "system", "tools", "tool_choice", "th
 MAX_TOKENS = 8192
 """The API demands a limit; this one fits every model that thinks."""
 
+_READ = HINTED | {"model", "messages", "stream", "thinking"}
+"""The members of a request that are looked into."""
 _PLACEHOLDERS = tuple(
     f'{{"type":"thinking","thinking":{text},"signature":""}}' for text in ('""', '" "')
 )
@@ -92,7 +95,7 @@ class Messages(Dialect):
         return _PLACEHOLDERS
 
     def read(self, body: bytes) -> Request:
-        document = splice.loads(body)
+        document = splice.loads_some(body, _READ)
         if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
             raise Unreadable("expected a JSON object with a list under `messages`")
         try:

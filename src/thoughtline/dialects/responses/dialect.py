@@ -17,7 +17,7 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
 from thoughtline.dialects.base import Dialect, Reader, Request, StateParams
 from thoughtline.dialects.chat.errors import error_body
-from thoughtline.dialects.content import session_hints, shared_hint
+from thoughtline.dialects.content import HINTED, session_hints, shared_hint
 from thoughtline.dialects.limits import check_parts
 from thoughtline.dialects.media import as_url
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
@@ -61,6 +61,8 @@ class _Params(StateParams):
     input: list[_Item] | str | None = None
 
 
+_READ = HINTED | {"model", "input", "stream", "reasoning", *_ELSEWHERE}
+"""The members of a request that are looked into."""
 _PARAMS = tuple(name for name in StateParams.__struct_fields__ if name != "system_items")
 _decode_params = msgspec.json.Decoder(_Params).decode
 
@@ -103,7 +105,7 @@ class Responses(Dialect):
         return b"event: response.in_progress\ndata: " + data + b"\n\n"
 
     def read(self, body: bytes) -> Request:
-        document = splice.loads(body)
+        document = splice.loads_some(body, _READ)
         if not isinstance(document, dict):
             raise Unreadable("expected a JSON object")
         try:
