@@ -71,13 +71,17 @@ class Capture(Struct, kw_only=True, eq=False):
     __repr__ = object.__repr__  # nothing of what is said in it, wherever it is printed
 
     def __post_init__(self) -> None:
-        parent = self.replay_plan.parent
-        self.session = self.session or (parent.session if parent else self.clock.new_id())
-        self.turn = self.turn or self.clock.new_id()
-        self.parent = parent.turn if parent else ""
-        speaks = self.translation.client.name if self.translation else self.origin.dialect
-        self._unfinished = _unfinished_turn(self.path, speaks)
-        self._started = self.clock.wall()
+        parent, clock, path = self.replay_plan.parent, self.clock, self.path
+        if parent is not None:
+            self.parent = parent.turn
+        if not self.session:
+            self.session = parent.session if parent is not None else clock.new_id()
+        if not self.turn:
+            self.turn = clock.new_id()
+        if path.turns and path.turns[-1].output:
+            speaks = self.translation.client.name if self.translation else self.origin.dialect
+            self._unfinished = _unfinished_turn(path, speaks)
+        self._started = clock.wall()
 
     @property
     def started(self) -> float:
@@ -267,15 +271,14 @@ class Capture(Struct, kw_only=True, eq=False):
 
 
 def _unfinished_turn(path: RequestPath, dialect: str) -> Turn | None:
-    """The turn in whose output the request ends, if it does.
+    """The turn in whose output the request ends, where the answer goes on in that output.
 
     A list of items may end inside an output (a compacted history does), and the answer is echoed
     right behind it: one output of one turn.
     """
-    last = path.turns[-1] if path.turns else None
-    if last is None or not last.output or path.previous:
+    if path.previous or not DIALECTS.get(dialect, DEFAULT).item_list:
         return None
-    return last if DIALECTS.get(dialect, DEFAULT).item_list else None
+    return path.turns[-1]
 
 
 def _without_ids(part: Part) -> Part:
