@@ -6,6 +6,7 @@ Look-ups always ask the database; no answer is kept, and least of all that there
 """
 
 import asyncio
+import struct
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +22,6 @@ from thoughtline.stores import rules
 from thoughtline.stores.base import (
     ALL_ENTRIES,
     ANY_SESSION,
-    MAX_CANDIDATES,
     Batch,
     EntryFilter,
     EventPage,
@@ -44,6 +44,7 @@ from thoughtline.stores.postgres.deletion_log import DeletionLog
 from thoughtline.stores.postgres.entries import EntryTable
 from thoughtline.stores.postgres.hits import Hits
 from thoughtline.stores.postgres.late_writer import LateWriter
+from thoughtline.stores.postgres.lookups import LookUp, LookUps
 from thoughtline.stores.postgres.rows import (
     PackedBatch,
     pack,
@@ -79,13 +80,15 @@ SETTLING = 3.0
 """Seconds for which look-ups wait after a failover: until every node has connected again."""
 
 _HOME = "SELECT * FROM home_1($1)"
-_FIND = "SELECT * FROM find_2($1, $2, $3, $4, $5, $6, $7)"
 _CONTINUED = "SELECT * FROM continued_1($1, $2)"
 _TIME = "SELECT now_1(NULL)"
 _LEASE = "SELECT lease_1($1, $2, $3)"
 _SHOW = "SELECT show_running_1($1, $2)"
 _LOOK = "SELECT * FROM look_at_running_1($1)"
 _TENANT = "SELECT tenant FROM sessions WHERE session = $1"
+
+_places = struct.Struct(">H").iter_unpack
+"""Reads which of its names a look-up has matched."""
 
 
 class PostgresStore:
@@ -135,6 +138,7 @@ class PostgresStore:
             patience=patience,
         )
         self._hits = Hits(self._connections, self._now)
+        self._look_ups = LookUps(self._connections, self._times)
         self._entries = EntryTable(self._connections, self._seals, self._writer)
         self._deletions = DeletionLog(self._connections, self._clock, self._now, keychain)
         self._late = LateWriter(
@@ -150,6 +154,9 @@ class PostgresStore:
     def _now(self) -> float | None:
         """Return the time for the database, whose own is meant unless a clock was given."""
         return self._clock.wall() if self._own_time else None
+
+    def _times(self) -> tuple[float, float, float | None]:
+        return self.retention, self._touch_every, self._now()
 
     async def _greet(self, connection: asyncpg.Connection) -> None:
         """Look at a database that was just connected to."""
@@ -220,20 +227,12 @@ class PostgresStore:
         while True:
             seal = await self._seals.held(owner)
             names = seal.asked(keys)
-            known = self._bodies.known(names)
-            rows = await self._connections.read(
-                _FIND,
-                owner,
-                b"".join(names),
-                b"".join([body.token for body in known.values()]),
-                MAX_CANDIDATES,
-                self.retention,
-                self._touch_every,
-                self._now(),
-            )
-            await self._note_epoch(owner, rows[0]["epoch"])
-            self.learned = rows[0]["learned"]
-            if await self._seals.is_current(seal, rows[0]["epoch"]):
+            look_up = LookUp(owner, names, self._bodies.known(names))
+            rows, known = await self._look_ups.ask(look_up)
+            epoch, self.learned = rows[0][:2]
+            if self._epochs.get(owner) != epoch:
+                await self._note_epoch(owner, epoch)
+            if seal.epoch == epoch or await self._seals.is_current(seal, epoch):
                 return self._found(seal, keys, known, rows)
 
     def _found(
@@ -246,7 +245,7 @@ class PostgresStore:
         """Return the entries of a look-up, by key."""
         found: dict[bytes, list[IndexEntry]] = {}
         for row in rows[1:]:
-            _, _, id, revision, matched, memo, thoughts, refusals, idle = row
+            id, revision, matched, memo, thoughts, refusals, idle = row[2:9]
             if memo is None:
                 entry = known[id].entry
             else:
@@ -259,8 +258,8 @@ class PostgresStore:
                 self._bodies.put(id, seal.tenant, revision, entry, names)
             if refusals is not None:
                 entry = with_refusals(entry, refusals)
-            for place in range(0, len(matched), 2):  # a key may have a sealed name and a plain one
-                key = keys[(matched[place] << 8 | matched[place + 1]) % len(keys)]
+            for (place,) in _places(matched):  # a key may have a sealed name and a plain one
+                key = keys[place % len(keys)]
                 if key in found:
                     found[key].append(entry)
                 else:
