@@ -1,10 +1,12 @@
 """Batches that wait for the store: in order, each once, saved beside it, within bytes."""
 
 import asyncio
+import zlib
 
 import pytest
 
 from stores.samples import notes, turn
+from stores.sealed_samples import keychain
 from support.fragile_store import A, B
 from thoughtline.errors import Unavailable
 from thoughtline.stores.backlog import Backlog, BacklogEvents, batch_size
@@ -43,11 +45,11 @@ async def disk():
     return Disk()
 
 
-def backlog(disk, limit=1 << 20, spill=None, retry=0):
+def backlog(disk, limit=1 << 20, spill=None, retry=0, keychain=None):
     events = BacklogEvents(
         write=disk.write, unloaded=disk.unloaded.append, lost=disk.lose, caught_up=disk.empty
     )
-    return Backlog(events, limit=limit, retry=retry, spill=spill)
+    return Backlog(events, limit=limit, retry=retry, spill=spill, keychain=keychain)
 
 
 async def until(condition):
@@ -135,6 +137,36 @@ async def test_what_a_dead_process_left_is_written_first(disk, tmp_path):
     await until(lambda: disk.emptied)
     assert disk.written == [*left, new]
     assert not list(tmp_path.iterdir())
+
+
+def altered(path):
+    """Put another letter into the second line of a file, with a checksum that fits."""
+    first, second, *rest = path.read_bytes().splitlines(keepends=True)
+    text = second[9:-1]
+    text = text[:-8] + (b"A" if text[-8:-7] != b"A" else b"B") + text[-7:]
+    path.write_bytes(b"".join([first, b"%08x %b\n" % (zlib.crc32(text), text), *rest]))
+
+
+async def test_a_sealed_line_that_was_altered_stops_no_other(disk, tmp_path):
+    batches = [turn("s", "t0", '"hm"', keys=(A,)), turn("s", "t1", keys=(B,)), turn("s", "t2")]
+    waiting = backlog(disk, limit=0, spill=tmp_path / "store.db", keychain=keychain())
+    await added(waiting, *batches)
+    altered(next(tmp_path.iterdir()))
+    assert await waiting.find("T", [B]) == {}
+    disk.free.set()
+    await until(lambda: disk.emptied)
+    assert disk.written == batches[::2]
+    [(lost, why)] = disk.lost
+    assert (lost.session, lost.tenant) == ("s", "T") and "was altered" in why
+
+
+async def test_a_sealed_line_that_was_altered_is_not_said_to_be_erased(disk, tmp_path):
+    waiting = backlog(disk, 0, tmp_path / "store.db", retry=60, keychain=keychain())
+    await added(waiting, turn("s", "t0"), turn("s", "t1"))
+    altered(next(tmp_path.iterdir()))
+    with pytest.raises(Unavailable, match="is not erased"):
+        await waiting.change(lambda batch: None)
+    await waiting.close(0)
 
 
 async def test_a_damaged_line_is_a_loss_that_is_said(disk, tmp_path):

@@ -78,8 +78,12 @@ class SpillFile:
         return place
 
     def read(self, line: Line) -> Batch:
-        """Return a batch; raises `ValueError` when its line is damaged."""
-        return _decode(os.pread(self._fd, line.length, line.offset), self._keychain)
+        """Return a batch that was here already; raises `ValueError` when its line is damaged."""
+        text = os.pread(self._fd, line.length, line.offset)
+        try:
+            return _decode(text, self._keychain)
+        except SealError as error:  # the key is there: it was altered since
+            raise ValueError(str(error)) from error
 
     def scan(self) -> Iterator[tuple[Line, Batch]]:
         """Yield the batches that can be read, in order; raises `SealError` if a key is missing."""
