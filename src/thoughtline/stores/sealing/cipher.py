@@ -2,8 +2,8 @@
 
 A sealed value is a format byte, two bytes with the version of the tenant's key, a nonce, the
 ciphertext and its tag: 31 bytes more than the plain one. It is bound to the tenant, the session,
-the batch and the column, so that it opens nowhere else. Each session has a key of its own, derived
-from the tenant's: random nonces never come near their limit.
+the batch (or what a store has in its place) and the column, so that it opens nowhere else. Each
+session has a key of its own, derived from the tenant's: random nonces never come near their limit.
 
 A look-up key is blinded by AES: four bytes from the block of its first four, twelve from the block
 of the whole. Keys that share their beginning still do, so an index keeps them on one page.
