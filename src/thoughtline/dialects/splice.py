@@ -98,7 +98,7 @@ def loads_some(data: bytes, names: Container[str]) -> Any:
     """Read a request, as `loads`, but of a large object only the members with these names.
 
     Of the others it is said whether they hold anything: they may be the larger part, as tools are.
-    The raw slices are kept for `members`, which is asked next about most requests.
+    The raw slices are kept: about most requests more is asked (`raw_members`, `members`).
     """
     global _last_object  # noqa: PLW0603 (one value, replaced as a whole)
     if len(data) <= _READ_WHOLE:
@@ -119,6 +119,27 @@ def loads_some(data: bytes, names: Container[str]) -> Any:
     return found
 
 
+def _read_members(data: bytes) -> tuple[dict[str, msgspec.Raw], bytes]:
+    """Return the slices of an object's members and the text that they were read from."""
+    last = _last_object
+    if last is not None and last[0] is data:
+        return last[1:]
+    return _read(_object, data)
+
+
+def raw_members(data: bytes) -> dict[str, msgspec.Raw]:
+    """Return the members of an object as slices of its text. Raises `Unreadable`."""
+    return _read_members(data)[0]
+
+
+def loads_slice(raw: msgspec.Raw) -> Any:
+    """Read a slice of a text that was read before. Raises `Unreadable`."""
+    try:
+        return _any(raw)
+    except _UNREADABLE:
+        return loads(bytes(raw))
+
+
 def dumps(value: Any) -> bytes:
     """Write compact JSON. Raises `Unreadable` for what JSON cannot hold."""
     try:
@@ -134,11 +155,7 @@ def members(data: bytes, span: Span | None = None) -> dict[str, Span]:
     so its values end before the text does or come out of step with it: so duplicates are noticed.
     """
     base = span.value if span else 0
-    last = _last_object
-    if span is None and last is not None and last[0] is data:
-        _, raws, piece = last
-    else:
-        raws, piece = _read(_object, data[base : span.end] if span else data)
+    raws, piece = _read(_object, data[base : span.end]) if span else _read_members(data)
     found: dict[str, Span] = {}
     position = piece.index(b"{") + 1
     for key, raw in raws.items():

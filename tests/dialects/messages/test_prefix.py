@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from support.alterations import brought_back
 from support.histories import messages as histories
-from thoughtline.dialects.messages import Messages
+from thoughtline.dialects.messages import Messages, prefix
 
 MESSAGES = Messages()
 
@@ -77,3 +77,34 @@ def test_markers_inside_of_results_do_not_count_and_inputs_do():
     marked = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
     assert digest("a", {}) == digest([marked], {})
     assert digest("a", {}) != digest("a", {"cache_control": 1})
+
+
+TURN = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}]
+HEADS = [
+    {},
+    {"system": "Be brief."},
+    {"system": SYSTEM},
+    {"system": None, "tools": TOOLS},
+    {"system": "Be brief.", "tools": TOOLS},
+    {"system": "Be brief.", "tools": TOOLS[:1]},
+    {"system": "", "tools": {}},
+    {"system": "x" * prefix.MAX_KEPT_SIZE},
+    *[{"system": f"You are number {number}."} for number in range(prefix.MAX_KEPT)],
+]
+
+
+@given(st.lists(st.sampled_from(HEADS), max_size=30))
+@example(HEADS * 2)
+def test_what_is_kept_of_the_head_is_what_would_be_made(heads):
+    for members in heads:
+        request = read(**members, messages=TURN)
+        kept, found = prefix.prefixes(request), prefix._heads
+        prefix._heads = ()
+        made = prefix.prefixes(request)
+        prefix._heads = found
+        assert made.digests == kept.digests
+        assert len(found) <= prefix.MAX_KEPT
+        assert all(len(one.system) + len(one.tools) <= prefix.MAX_KEPT_SIZE for one in found)
+        assert prefix.prefixes(request, kept.states[-1]).digests != kept.digests
+        if "system" in members:
+            assert prefix.prefixes(read(messages=TURN, system="Other."), kept.states[-1]) is None

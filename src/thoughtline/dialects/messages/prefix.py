@@ -8,11 +8,18 @@ formatting of the JSON, and whether a lone text is written as a string or as a b
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+import msgspec
+
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import Prefixes, Request
 from thoughtline.dialects.messages.patch import THINKING
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
+
+MAX_KEPT = 16
+MAX_KEPT_SIZE = 256 << 10
+"""How many system prompts with their tools are kept, and how large each may be, in bytes."""
+_NULL = msgspec.Raw(b"null")
 
 
 class PrefixState(NamedTuple):
@@ -35,24 +42,16 @@ def prefixes(request: Request, after: PrefixState | None = None) -> Prefixes | N
 
 
 def _prefixes(request: Request, after: PrefixState | None) -> Prefixes | None:
-    document = splice.loads(request.body)
-    tools = document.get("tools")
-    declared = [
-        keys.canonical_json(_without_marker(tool))
-        for tool in (tools if isinstance(tools, list) else [])
-        if not (isinstance(tool, dict) and tool.get("defer_loading") is True)
-    ]
-    state = blake2b(digest_size=keys.KEY_SIZE)
-    _take(state, keys.canonical_json([_blocks(document.get("system") or []), sorted(declared)]))
-    head = state.hexdigest()
-    if after is not None:
-        if after.head != head:
-            return None
-        state = after.state.copy()
+    has = splice.raw_members(request.body)
+    begun = _head(bytes(has.get("system", _NULL)), bytes(has.get("tools", _NULL)))
+    head = begun.digest
+    if after is not None and after.head != head:
+        return None
+    state = (begun if after is None else after).state.copy()
     outputs = set(request.anchors)
     before: dict[int, str] = {}
     behind: dict[int, PrefixState] = {}
-    for index, message in enumerate(document["messages"]):
+    for index, message in enumerate(splice.loads_slice(has["messages"])):
         if index in outputs:
             before[index] = state.hexdigest()
         _take(state, keys.canonical_json(_message(message)))
@@ -63,6 +62,49 @@ def _prefixes(request: Request, after: PrefixState | None) -> Prefixes | None:
         tuple([before[anchor] for anchor in request.anchors]),
         tuple([behind[anchor] for anchor in request.anchors]),
     )
+
+
+class _Head(NamedTuple):
+    """What stands before the messages of a request, as it was spelled, and its digest."""
+
+    system: bytes
+    tools: bytes
+    digest: str
+    state: Any  # of the hash behind it
+
+
+_heads: tuple[_Head, ...] = ()
+
+
+def _head(system: bytes, tools: bytes) -> _Head:
+    """Return the digest of a system prompt and tools.
+
+    Tools are large, and a client sends the same ones with every request: the last few are kept.
+    """
+    global _heads  # noqa: PLW0603 (one value, replaced as a whole)
+    for known in _heads:
+        if known.tools == tools and known.system == system:
+            return known
+    state = blake2b(digest_size=keys.KEY_SIZE)
+    _take(state, keys.canonical_json([_blocks(_loaded(system) or []), _declared(tools)]))
+    made = _Head(system, tools, state.hexdigest(), state)
+    if len(system) + len(tools) <= MAX_KEPT_SIZE:
+        _heads = (made, *_heads[: MAX_KEPT - 1])
+    return made
+
+
+def _declared(tools: bytes) -> list[str]:
+    """Return the tools that a model has from the beginning, in an order that does not count."""
+    declared = _loaded(tools)
+    return sorted(
+        keys.canonical_json(_without_marker(tool))
+        for tool in (declared if isinstance(declared, list) else [])
+        if not (isinstance(tool, dict) and tool.get("defer_loading") is True)
+    )
+
+
+def _loaded(text: bytes) -> Any:
+    return splice.loads_slice(msgspec.Raw(text))
 
 
 def _take(state: Any, text: str) -> None:
