@@ -278,6 +278,9 @@ class Recording:
 
         Some upstreams answer a stream request with one body, or the other way round.
         """
+        if not self._held and data.startswith(_EVENT_STREAM if self._stream else b"{"):
+            self._form_known = True
+            return data
         begun = self._held + data
         self._held = begun if BOM_UTF8.startswith(begun) and begun != BOM_UTF8 else b""
         if self._held:

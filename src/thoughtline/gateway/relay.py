@@ -158,7 +158,8 @@ class Relay:
         if not self._write_now(chunk):
             return False
         self._recording.feed_later(chunk)
-        self._note(chunk, probe)
+        self._seen, self._last = chunk, self._loop.time()  # as `_note` does, in the same call
+        self._tail = b"" if chunk.endswith(_BLANK) else probe[-_OVERLAP:]
         return True
 
     def _note(self, chunk: bytes, probe: bytes) -> None:

@@ -67,7 +67,6 @@ class HttpConnection(asyncio.Protocol):
         self.status = 0
         self.raw_headers: list[tuple[bytes, bytes]] = []  # with names in lower case
         self._buffer.clear()
-        self._known = 0  # pieces in the buffer that are no news
         self._buffered = 0  # bytes that brought them
         self._sink: Sink | None = None  # gets what comes, as long as it takes it
         self._head_size = 0  # bytes of the head; after it, those since the last byte of the body
@@ -155,7 +154,7 @@ class HttpConnection(asyncio.Protocol):
             await self._data()
         chunk = b"".join(buffer)
         buffer.clear()
-        self._known = self._buffered = 0
+        self._buffered = 0
         if self._paused:
             self._resume()
         return chunk
@@ -223,13 +222,11 @@ class HttpConnection(asyncio.Protocol):
         """Count so many bytes that have come, and keep what they brought for the reader."""
         if self._head_only:
             self._buffer.clear()  # whatever it is, it is no body
-        if len(self._buffer) == self._known:
-            if not self._head_fits(size):
-                return
-        else:
-            self._known, self._head_size = len(self._buffer), 0
+        if self._buffer:
             self._buffered += size
-            self._sink = None
+            self._head_size, self._sink = 0, None
+        elif not self._head_fits(size):
+            return
         if not self.status:
             return
         if not self._complete:

@@ -175,9 +175,10 @@ class RequestCycle:
         """The body, where all of it is here and none of it was received; else `receive` has it."""
         if self._more_body or not self._unread or self.disconnected:
             return None
-        chunks = self._chunks
-        self._chunks, self._size, self._unread = [], 0, False
-        return b"".join(chunks)
+        body = b"".join(self._chunks)
+        self._chunks.clear()
+        self._size, self._unread = 0, False
+        return body
 
     def watch(self, left: Callable[[], None] | None) -> None:
         """Call this when the client disconnects, or has; None: nobody asks any more."""
