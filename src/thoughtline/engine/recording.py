@@ -248,9 +248,10 @@ class Recording:
         except TooComplex as error:
             self.give_up(str(error))
             return []
-        if happenings and self._stream and not self._first_output:
-            self._first_output = self._arrived or self._clock.mono()
-        self.capture.take(happenings)
+        if happenings:
+            if self._stream and not self._first_output:
+                self._first_output = self._arrived or self._clock.mono()
+            self.capture.take(happenings)
         return happenings
 
     def _feed_late(self, data: bytes) -> None:

@@ -37,7 +37,10 @@ async def respond_json(
 
 
 class OwnServer(Protocol):
-    """What the own server does for a request without a message and a turn of the event loop."""
+    """What the own server does for a request without a message and a turn of the event loop.
+
+    A `http.response.start` that has a `body`, too, is all of the response.
+    """
 
     def take_body(self) -> bytes | None:
         """The body, where all of it is here and none of it was received; else `receive` has it."""

@@ -34,6 +34,7 @@ from thoughtline.gateway.asgi import (
     Receive,
     Scope,
     Send,
+    respond,
     respond_json,
 )
 from thoughtline.gateway.auth import Principal
@@ -48,7 +49,7 @@ from thoughtline.gateway.errors import (
 )
 from thoughtline.gateway.failed_requests import MAX_BODY, answer_words, of_exchange
 from thoughtline.gateway.headers import PassedThrough
-from thoughtline.gateway.relay import Commit, Relay
+from thoughtline.gateway.relay import Relay, Start
 from thoughtline.gateway.translated_http import HttpTranslation, translated_request
 from thoughtline.gateway.translated_relay import TranslatedRelay
 from thoughtline.log.events import RequestFailed
@@ -183,8 +184,7 @@ class HttpCaller:
         decision = (await proxy.engine.begin(incoming)).decision
         wire, shown = upstream.wire or proxy.wire, self._head.own_credential
         count = await counted(decision, self._translation, upstream, wire=wire, credential=shown)
-        await self._begin(200, headers.to_client(count.headers, ()))
-        await self._send({"type": "http.response.body", "body": count.body, "more_body": False})
+        await self._begin(200, headers.to_client(count.headers, ()), count.body)
         proxy.observer.passed(upstream.name, self.route.dialect, 200)
         self._note_request("", 200, "")
         return None
@@ -361,7 +361,7 @@ class HttpCaller:
         self._ended(exchange, reason)
 
     def _new_relay(
-        self, exchange: Exchange, inbound: Inbound, encoding: str, start: Commit
+        self, exchange: Exchange, inbound: Inbound, encoding: str, start: Start
     ) -> Relay:
         recording, dialect = exchange.recording, exchange.decision.dialect
         commit = partial(self.proxy.engine.writer.write, recording)
@@ -396,8 +396,7 @@ class HttpCaller:
         received = translation.answer_headers(answer.headers, stream=stream)
         request = exchange.failed_request = self.proxy.failed.new_id()
         added = headers.failure_headers(exchange, request=request)
-        await self._begin(status, headers.to_client(received, added, stream=stream))
-        await self._send({"type": "http.response.body", "body": told, "more_body": False})
+        await self._begin(status, headers.to_client(received, added, stream=stream), told)
         self._note_request(request, status, answer_words(answer.headers, body))
 
     async def _break_off(self, reason: str, relay: Relay) -> None:
@@ -414,9 +413,15 @@ class HttpCaller:
     async def _start(self, inbound: Inbound, added: Sequence[tuple[str, str]]) -> None:
         await self._begin(inbound.status, headers.to_client(inbound.headers, added))
 
-    def _begin(self, status: int, made: RawHeaders) -> Awaitable[None]:
+    def _begin(self, status: int, made: RawHeaders, body: bytes | None = None) -> Awaitable[None]:
+        """Send status and headers; with a body, all of the response."""
         self.status = status
-        return self._send({"type": "http.response.start", "status": status, "headers": made})
+        kind = "http.response.start"
+        if body is None:
+            return self._send({"type": kind, "status": status, "headers": made})
+        if self._server is None:
+            return respond(self._send, status, made, body)
+        return self._send({"type": kind, "status": status, "headers": made, "body": body})
 
     async def _send_body(self, chunk: bytes) -> None:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})

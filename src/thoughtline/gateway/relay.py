@@ -20,6 +20,8 @@ from thoughtline.gateway.bodies import UNCOMPRESSED, Decompressor
 from thoughtline.wires.http_connection import Sink
 
 Commit = Callable[[], Awaitable[None]]
+Start = Callable[..., Awaitable[None]]
+"""Sends status and headers; with a body, if it is given one, that is all of the response's."""
 Push = Callable[[Sink], None]
 """Asks for chunks as soon as they come, until one is refused."""
 
@@ -54,7 +56,7 @@ class Relay:
         commit: Commit,
         encoding: str = "",
         *,
-        start: Commit | None = None,
+        start: Start | None = None,
         push: Push | None = None,
         write_now: WriteNow | None = None,
         holds: bool = False,
@@ -177,8 +179,14 @@ class Relay:
                 await self._forward(held)
             held = chunk
         await self._commit()
-        await self._begin()  # what came in one piece goes out in one
-        await self._send({"type": "http.response.body", "body": held, "more_body": False})
+        await self._say_last(held)
+
+    async def _say_last(self, body: bytes) -> None:
+        """Send the last bytes of an answer; what came in one piece goes out in one."""
+        if self._start is not None:
+            await self._start(body)
+        else:
+            await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _begin(self) -> None:
         if self._start is not None:

@@ -17,7 +17,7 @@ from thoughtline.engine.translation import Translation
 from thoughtline.engine.turn_ids import client_call_id
 from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway.asgi import Send
-from thoughtline.gateway.relay import Commit, Relay
+from thoughtline.gateway.relay import Commit, Relay, Start
 from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
 from thoughtline.log.usage import Usage
 
@@ -38,7 +38,7 @@ class TranslatedRelay(Relay):
         commit: Commit,
         *,
         encoding: str = "",
-        start: Commit | None = None,
+        start: Start | None = None,
     ) -> None:
         super().__init__(send, recording, dialect, commit, encoding, start=start)
         head = translation.head(recording.turn, created=recording.capture.started)
@@ -63,8 +63,7 @@ class TranslatedRelay(Relay):
             self._tell(self._read(chunk))
         body = await run_aside(self._rest) if self._recording.heavy else self._rest()
         await self._commit()
-        await self._begin()
-        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+        await self._say_last(body)
 
     def _rest(self) -> bytes:
         """Read a body to its end, and tell all of it."""

@@ -72,6 +72,11 @@ class Transport:
 
 @pytest.fixture
 async def cycle():
+    return new_cycle()
+
+
+def new_cycle():
+    """A request that is here, and its answer is not."""
     transport = Transport()
     connection = SimpleNamespace(
         transport=transport,
@@ -183,6 +188,27 @@ async def test_a_chunk_of_a_stream_can_be_written_at_once(cycle):
     assert not made.write_now(b"gone")
     stream = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     assert transport.packets == [stream + b"2\r\nab\r\n", b"1\r\nc\r\n"]
+
+
+@pytest.mark.parametrize("said", [b"", b"body", b"x" * (MAX_JOINED + 1)])
+@pytest.mark.parametrize("length", [True, False])
+@pytest.mark.parametrize("status", [200, 204, 404])
+async def test_an_answer_at_once_is_the_same_answer(status, length, said):
+    said = b"" if status == 204 else said
+    head = start(status, X_a=b"1", **({"content_length": b"%d" % len(said)} if length else {}))
+    ways = []
+    for at_once in (False, True):
+        made, transport = new_cycle()
+        if at_once:
+            await made.send({**head, "body": said})
+        else:
+            await made.send(head)
+            await made.send(body(said))
+        ways.append((transport.packets, made.complete, made.started))
+        await asyncio.sleep(0)
+        assert ways[-1][0] == transport.packets, "nothing follows"
+    assert ways[0] == ways[1]
+    assert ways[0][0]
 
 
 async def test_what_has_a_length_is_not_written_at_once(cycle):

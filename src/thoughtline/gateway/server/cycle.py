@@ -205,6 +205,10 @@ class RequestCycle:
             self._send_body(message.get("body", b""), last=not message.get("more_body", False))
         else:
             self._send_head(message["status"], message.get("headers", ()))
+            if "body" in message:  # all of it: no message of the standard, but one less
+                self._send_body(message["body"], last=True)
+            else:
+                self._connection.loop.call_soon(self._flush)
 
     def write_now(self, chunk: bytes) -> bool:
         """Send a chunk of a stream at once; False where the client has to be waited for."""
@@ -246,7 +250,6 @@ class RequestCycle:
         if head.translate(None, _LEGAL) != b"\r\n" * len(lines):  # header injection
             raise RuntimeError("a header of the response holds a control character")
         self._head = head
-        self._connection.loop.call_soon(self._flush)
 
     def _send_body(self, chunk: bytes, *, last: bool) -> None:
         if self._chunked:
