@@ -1,7 +1,10 @@
 """Deletions that nodes tell one another are noted in the database, and not for ever."""
 
+from stores.sealed_samples import ONE, TWO, canaries, keychain
 from thoughtline.stores.base import ALL_ENTRIES
 from thoughtline.stores.postgres import deletion_log
+from thoughtline.stores.sealing.administration import rotate
+from thoughtline.stores.sealing.ring import KeyRing
 
 
 async def test_deletions_are_remembered_for_a_while(store, db, clock):
@@ -10,3 +13,12 @@ async def test_deletions_are_remembered_for_a_while(store, db, clock):
     clock.now += deletion_log.KEPT + 1
     await store.summarise()
     assert await db.fetchval("SELECT count(*) FROM gone") == 0
+
+
+async def test_a_note_is_sealed_with_the_key_that_is_the_newest_by_then(nodes):
+    await nodes(keychain(ONE)).append(canaries())
+    idle, admin = nodes(keychain(ONE, TWO)), nodes(keychain(ONE, TWO))
+    await idle.append(canaries("z", "t2"))
+    await rotate(admin.vault, KeyRing([ONE, TWO]), "key-two")
+    await idle.purge(session="s")
+    assert await admin.vault.note_keys() == {"key-two"}

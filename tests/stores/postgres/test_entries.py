@@ -3,7 +3,10 @@
 from msgspec.structs import replace
 
 from stores.samples import turn
+from stores.sealed_samples import ONE, keychain
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
+from thoughtline.stores.sealing.administration import re_encrypt
+from thoughtline.stores.sealing.ring import KeyRing
 
 A, B = b"a" * 16, b"b" * 16
 
@@ -52,3 +55,17 @@ async def test_an_entry_that_somebody_files_meanwhile_is_forgotten_all_the_same(
     store._entries._pages = slow
     assert await store.forget(ALL_ENTRIES) == 1
     assert [t.raw for t in (await other.find("T", [B]))[B][0].thoughts] == ["null"]
+
+
+async def test_the_index_of_a_session_is_read_while_its_keys_are_replaced(nodes, monkeypatch):
+    store, admin = nodes(keychain()), nodes(keychain())
+    await store.append(turn("s", "t1", '"a"', keys=[A]))
+    opened = store._seals.opened
+
+    async def then_replaced(rows, **options):
+        found = await opened(rows, **options)
+        await re_encrypt(admin.vault, KeyRing([ONE]))
+        return found
+
+    monkeypatch.setattr(store._seals, "opened", then_replaced)
+    assert [filed.entry.turn for filed in await store.index("s")] == ["t1"]

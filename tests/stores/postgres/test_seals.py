@@ -126,6 +126,19 @@ async def test_what_is_plain_is_refused_where_all_must_be_sealed(nodes):
         await strict.read("s")
 
 
+async def test_a_plain_row_beside_sealed_ones_is_refused_where_all_must_be_sealed(nodes, db):
+    store = nodes(keychain(requires=True))
+    await store.append(canaries())
+    await store.append(canaries("s", "t2", key=B))
+    assert len(await store.read("s")) == 8 and len(await store.index("s")) == 2
+    await db.execute("UPDATE batches SET said = 'forged', thoughts = NULL WHERE first > 0")
+    await db.execute("UPDATE entries SET memo = 'forged' WHERE turn = 't2'")
+    with pytest.raises(SealError, match="is plain"):
+        await store.read("s")
+    with pytest.raises(SealError, match="is plain"):
+        await store.index("s")
+
+
 async def test_batches_are_sealed_again_where_a_key_was_replaced_meanwhile(nodes):
     one, two = nodes(keychain(ONE, TWO)), nodes(keychain(ONE, TWO))
     await asyncio.gather(*(one.append(notes(f"s{n}")) for n in range(5)))

@@ -19,6 +19,7 @@ from thoughtline.stores.postgres.connections import Connections
 if TYPE_CHECKING:
     from thoughtline.stores.sealing.keychain import Keychain
 
+_PRIMARY = "SELECT master FROM sealing"
 _NOTE = "SELECT note_deletion_1($1, $2, $3)"
 _SINCE = """
 SELECT (SELECT coalesce(max(epoch), 0) FROM tenants WHERE tenant IN ($1, '')) AS epoch, g.what,
@@ -62,6 +63,8 @@ class DeletionLog:
         tenant = (entry_filter.tenant or "").encode()
         what = _encode(NotedDeletion(kind, entry_filter))
         if self._keychain is not None:
+            # Read now: a key that this node took for the newest may have been retired since.
+            ((self._keychain.primary,),) = await self._connections.read(_PRIMARY)
             what = self._keychain.seal_note(what)
         await self._connections.write(_NOTE, tenant, what, self._now())
 

@@ -292,8 +292,8 @@ class EntryTable:
     async def index(self, session: str) -> list[FiledEntry]:
         """Return the index entries of a session, the first filed first."""
         found = await self._connections.read(_SESSION_ENTRIES, session.encode())
-        rows = await self._seals.opened(found, entry="id")
-        seals = await self._seals.of(row["tenant"] for row in rows)
+        seals = await self._seals.of(row["tenant"] for row in found)
+        rows = await self._seals.opened(found, entry="id", seals=seals)
         entries = [
             with_refusals(
                 rules.with_thoughts(unpack_memo(row["memo"]), unpack_thoughts(row["thoughts"])),

@@ -7,6 +7,7 @@ What is read otherwise is opened with keys that are read anew.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -297,33 +298,29 @@ class Seals:
     # -- rows ------------------------------------------------------------------------------------
 
     async def opened(
-        self, rows: Sequence[asyncpg.Record], *, entry: str = "entry"
+        self,
+        rows: Sequence[asyncpg.Record],
+        *,
+        entry: str = "entry",
+        seals: Mapping[bytes, TenantSeal] | None = None,
     ) -> Sequence[Values]:
         """Return rows with their content opened; those of a tenant that was deleted are left out.
 
-        `entry` is the column with the id of the index entry.
+        `entry` is the column with the id of the index entry. `seals` are those of the tenants, if
+        they are known.
         """
-        sealed = {row["tenant"] for row in rows if _is_sealed(row)}
-        if not sealed:
-            self._refuse_plain(rows)
+        requires = self._keychain is not None and self._keychain.requires
+        closed = [row for row in rows if requires or _is_sealed(row)]
+        if not closed:
             return rows
-        seals = await self.of(sealed)
+        if seals is None:
+            seals = await self.of(row["tenant"] for row in closed)
         found: list[Values] = []
         for row in rows:
-            try:
-                found.append(open_row(row, seals[row["tenant"]], entry) if _is_sealed(row) else row)
-            except KeyGone:
-                continue
+            with suppress(KeyGone):
+                is_closed = requires or _is_sealed(row)
+                found.append(open_row(row, seals[row["tenant"]], entry) if is_closed else row)
         return found
-
-    def _refuse_plain(self, rows: Sequence[asyncpg.Record]) -> None:
-        if self._keychain is not None and self._keychain.requires:
-            for row in rows:
-                for column in _CONTENT:
-                    if row.get(column):
-                        TenantSeal(row["tenant"], keychain=self._keychain).open(
-                            b"", b"", b"", column
-                        )
 
 
 _CONTENT = ("memo", "thoughts", "said")
@@ -332,7 +329,7 @@ _CONTENT = ("memo", "thoughts", "said")
 def _is_sealed(row: Values) -> bool:
     for column in _CONTENT:
         value = row.get(column)
-        if value and is_sealed(value[0] if isinstance(value, list) else value):
+        if value and any(map(is_sealed, value if isinstance(value, list) else [value])):
             return True
     return False
 

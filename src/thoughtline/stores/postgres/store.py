@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from thoughtline.clock import Clock, SystemClock
-from thoughtline.errors import KeyGone, SealError, SecretMismatch, Unavailable
+from thoughtline.errors import KeyGone, SealError, SecretMismatch, StoreError, Unavailable
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
@@ -79,6 +79,7 @@ Whoever asks may give up earlier: look-ups after `store.find_wait`, answers afte
 SETTLING = 3.0
 """Seconds for which look-ups wait after a failover: until every node has connected again."""
 
+_ISOLATION = "SHOW default_transaction_isolation"
 _HOME = "SELECT * FROM home_1($1)"
 _CONTINUED = "SELECT * FROM continued_1($1, $2)"
 _TIME = "SELECT now_1(NULL)"
@@ -164,6 +165,13 @@ class PostgresStore:
             await migrations.prepare(connection, upgrade=self._upgrade)
             self._prepared = True
         async with connection.transaction():
+            if (isolation := await connection.fetchval(_ISOLATION)) != "read committed":
+                raise StoreError(
+                    f"this database runs transactions as `{isolation}` by default, in which nodes "
+                    "do not see what others have just committed; set "
+                    "`default_transaction_isolation` of the database or the role back to "
+                    "'read committed'"
+                )
             row = await connection.fetchrow(_HOME, self._fingerprint)
         if self._fingerprint and row["fingerprint"] != self._fingerprint:
             raise SecretMismatch(

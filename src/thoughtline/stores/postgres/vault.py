@@ -33,10 +33,7 @@ SELECT tenant, substr(said, 1, 3) AS head, count(*) AS count FROM batches GROUP 
 UNION ALL
 SELECT tenant, substr(memo, 1, 3), 0 FROM entries GROUP BY 1, 2
 """
-_PRIMARY = """
-UPDATE sealing SET master = $1,
-    plain = CASE master WHEN '' THEN EXISTS (SELECT FROM sessions) ELSE plain END
-"""
+_PRIMARY = "SELECT set_primary_1($1)"
 _ADD = "SELECT add_keys_2($1, $2, $3, $4)"
 _REPLACE = "SELECT replace_keys_1($1, $2, $3, $4, $5)"
 _TOTAL = "SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM entries)"
