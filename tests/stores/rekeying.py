@@ -280,6 +280,14 @@ class RekeyingContract:
         assert await wrong.key_rows() == before
         assert A in await node(ONE).find("T", [A])
 
+    async def test_a_wrong_key_under_the_id_in_use_makes_no_keys_for_a_new_tenant(self, node):
+        await node(ONE).append(canaries())
+        other = MasterKey("key-one", b"?" * 32)
+        wrong = node(other)
+        with pytest.raises(SealError, match="is not the one that this store was sealed with"):
+            await wrong.append(canaries("new", "t2", tenant="another"))
+        assert {row.tenant for row in await wrong.vault.key_rows()} == {"T"}
+
     async def test_a_ring_without_the_key_in_use_changes_nothing(self, node):
         store = node(ONE)
         await store.append(canaries())

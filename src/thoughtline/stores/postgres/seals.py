@@ -48,6 +48,7 @@ LEFT JOIN tenant_keys AS k ON k.tenant = asked.tenant
 ORDER BY asked.tenant, k.version
 """
 _STATE = "SELECT master FROM sealing"
+_WRAPPED_BY = "SELECT tenant, version, master, wrapped FROM tenant_keys WHERE master = $1 LIMIT 1"
 _MAKE = "SELECT make_keys_1($1, $2, $3, $4)"
 
 
@@ -276,11 +277,13 @@ class Seals:
         return found
 
     async def _make(self, tenant: bytes) -> None:
-        from thoughtline.stores.sealing.tenant_keys import new_rows
+        from thoughtline.stores.sealing.tenant_keys import KeyRow, new_rows, unwrap
 
         assert self._keychain is not None  # noqa: S101 (the caller has looked)
         ((master,),) = await self._connections.read(_STATE)
         key = self._keychain.ring.get(master) if master else self._keychain.ring.newest
+        for owner, *row in await self._connections.read(_WRAPPED_BY, key.id):
+            unwrap(KeyRow(owner.decode(), *row), self._keychain.ring)  # it would lock others out
         rows = new_rows(tenant.decode(), key)
         await self._connections.write(
             _MAKE, tenant, key.id, [row.version for row in rows], [row.wrapped for row in rows]

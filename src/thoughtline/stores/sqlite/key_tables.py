@@ -29,6 +29,7 @@ UPDATE sealing SET
 """
 _OF_TENANT = "SELECT version, master, wrapped FROM tenant_keys WHERE tenant = ? ORDER BY version"
 _OF_ALL = "SELECT tenant, version, master, wrapped FROM tenant_keys ORDER BY tenant, version"
+_WRAPPED_BY = "SELECT tenant, version, master, wrapped FROM tenant_keys WHERE master = ? LIMIT 1"
 _NEWEST = "SELECT max(version) FROM tenant_keys WHERE tenant = ?"
 _ADD = "INSERT INTO tenant_keys (tenant, version, master, wrapped) VALUES (?, ?, ?, ?)"
 _REPLACE = """
@@ -93,7 +94,7 @@ def cipher(db: Connection, keychain: "Keychain", tenant: str) -> "TenantCipher |
 
 def sealing_cipher(db: Connection, keychain: "Keychain", tenant: str) -> "TenantCipher":
     """Return the cipher that seals what is written; makes the keys of a tenant that is new."""
-    from thoughtline.stores.sealing.tenant_keys import new_rows
+    from thoughtline.stores.sealing.tenant_keys import KeyRow, new_rows, unwrap
 
     found = read_rows(db, tenant)
     if not found:
@@ -101,6 +102,8 @@ def sealing_cipher(db: Connection, keychain: "Keychain", tenant: str) -> "Tenant
         if not primary:
             primary = keychain.ring.newest.id
             set_primary(db, primary)
+        for row in db.execute(_WRAPPED_BY, (primary,)).fetchall():
+            unwrap(KeyRow(*row), keychain.ring)  # another key of this id would lock others out
         _insert(db, new_rows(tenant, keychain.ring.get(primary)))
         found = read_rows(db, tenant)
     return keychain.cipher(tenant, found)
