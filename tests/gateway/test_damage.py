@@ -10,7 +10,7 @@ import pytest
 
 from support.gateway_process import Process
 from support.sqlite_files import damage, held
-from thoughtline.testing import serving
+from thoughtline.testing import Say, Think, serving
 
 
 @pytest.fixture
@@ -53,6 +53,22 @@ def test_what_was_received_while_the_file_was_locked_survives_a_kill(gateway, tm
     gateway.kill()
     gateway.start()
     assert "restored=5; missed=0" in replayed(gateway.exchange(messages))
+
+
+@pytest.mark.parametrize("letters", [100, 200_000])
+def test_what_was_received_while_a_commit_waits_for_the_lock_survives_a_kill(tmp_path, letters):
+    def script(turn, sim):
+        return Think("T" * letters), Say("Done.")
+
+    with serving("deepseek", script=script) as sims:
+        gateway = Process(tmp_path, sims.root("deepseek"))  # commit_wait is one second
+        with held(tmp_path / "t.db"):
+            _, messages = gateway.talk(1)
+            gateway.kill()
+        gateway.start()
+        reply = gateway.exchange(messages)
+        gateway.kill()
+    assert "restored=1; missed=0" in replayed(reply)
 
 
 def test_what_was_received_over_a_damaged_file_is_found_after_it_was_salvaged(gateway, tmp_path):

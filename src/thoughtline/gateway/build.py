@@ -172,7 +172,7 @@ def _store(
         size=options.memory_bytes,
         spill=_spill(options.url, env) if lasting else None,
         keychain=keychain,
-        save_after=min(SAVE_AFTER, options.commit_timeout / 2),
+        save_after=min(SAVE_AFTER, options.commit_timeout / 4),
         record=record_filter(options.record),
         observer=telemetry,
         timeout=options.find_wait,

@@ -63,8 +63,9 @@ SHORT_TIMEOUT = 0.05
 SAVE_AFTER = 0.5
 """Seconds after which a batch that is not committed yet is saved beside the store."""
 
-HEAVY_PATIENCE = 8
-"""How many times as long a batch may take that may be large."""
+HEAVY_PATIENCE = 2
+"""How many times as long a batch may take that may be large. It is saved in time all the same: who
+waits for its commit waits at least four times as long as `save_after`."""
 
 SHORT_FOR = 60.0
 """Seconds for which the short timeout is used; then the store is given its time again."""
