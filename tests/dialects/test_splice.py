@@ -283,73 +283,82 @@ def test_insertions_at_one_place_keep_their_order():
     assert splice.apply(b"ad", [(1, 1, b"b"), (1, 1, b"c")]) == b"abcd"
 
 
-# --- some members of a large object ------------------------------------------------------------
+# --- some members of an object -----------------------------------------------------------------
 
-LARGE = b" " * (splice._READ_WHOLE + 1)
+NAMES = ["model", "messages", "tools", "other", "é"]
 NOTHING = [None, False, 0, -0.0, "", [], {}]
+some = splice.some_members(("model", "messages"), slices=("tools", "é"))
 
 
-def whole(data, names):
-    """What is said of an object that is read in whole."""
-    read = splice.loads(data)
-    if not isinstance(read, dict):
-        return read
-    return {name: value if name in names else bool(value) for name, value in read.items()}
-
-
-@given(st.dictionaries(KEYS, VALUES | st.sampled_from(NOTHING), max_size=6), RANDOMS, st.data())
-def test_of_a_large_object_some_members_are_read(document, random, data):
-    names = data.draw(st.sets(st.sampled_from([*document, "other"])))
-    text = spell(document, random).encode()
-    large = LARGE + text
-    assert same(splice.loads_some(large, names), whole(large, names))
-    assert splice.members(large) == splice.members(bytes(bytearray(large)))
-    assert same(splice.loads_some(text, names), document)
+@given(
+    st.dictionaries(st.sampled_from(NAMES) | KEYS, VALUES | st.sampled_from(NOTHING), max_size=6),
+    RANDOMS,
+)
+def test_some_members_are_read_and_some_given_as_slices(document, random):
+    found = some(spell(document, random).encode())
+    assert found.keys() == document.keys() & {"model", "messages", "tools", "é"}
+    for name in found.keys() & {"model", "messages"}:
+        assert same(found[name], document[name])
+    for name in ("tools", "é"):
+        assert splice.holds_anything(found.get(name)) == bool(document.get(name))
+        if name in found:
+            assert same(splice.loads_slice(found[name]), document[name])
 
 
 @pytest.mark.parametrize(
     "given", ["0", "-0", "0.00", "0e5", "[ \n]", "{\t}", '""', "null", "false"]
 )
-def test_a_member_that_is_not_read_may_hold_nothing(given):
-    large = LARGE + b'{"tools": %b, "other": 1}' % given.encode()
-    assert splice.loads_some(large, ()) == {"tools": False, "other": True} == whole(large, ())
+def test_a_slice_may_hold_nothing(given):
+    found = some(b'{"tools": %b }' % given.encode())
+    assert not splice.holds_anything(found["tools"])
+    assert not splice.loads(given.encode())
 
 
+def read_some(data):
+    found = some(data)
+    if isinstance(found, dict) and "tools" in found:
+        found["tools"] = splice.holds_anything(found["tools"])
+    return found
+
+
+def read_all(data):
+    found = splice.loads(data)
+    if isinstance(found, dict) and "tools" in found:
+        found["tools"] = bool(found["tools"])
+    return found
+
+
+@pytest.mark.parametrize("where", ["model", "tools"])
 @pytest.mark.parametrize(
     "text",
     [
         b"",
         b"[1]",
         b"5",
-        b'{"a": 1',
-        b'{"a": "\xff"}',
-        b'{"a": "\\ud83d", "b": ["\\udc00"]}',
+        b"\xef\xbb\xbf{}",
+        b'{"WHERE": 1',
+        b'{"WHERE": "\xff"}',
+        b'{"WHERE": ["\xff"]}',
+        b'{"WHERE": "\\ud83d"}',
+        b'{"WHERE": "\\ud83dx", "messages": ["\\udc00"]}',
         b'{"\\ud83d": 1}',
-        b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
-        b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}",
+        b'{"WHERE": 1, "WHERE": 0}',
+        b'{"WHERE": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+        b'{"WHERE": ' + b"[" * 200 + b"]" * 200 + b"}",
     ],
 )
-@pytest.mark.parametrize("names", [(), ("a", "b")])
-def test_what_is_odd_is_read_in_whole_or_not_at_all(text, names):
-    large = LARGE + text
+def test_what_is_odd_is_read_or_refused_as_ever(text, where):
+    data = text.replace(b"WHERE", where.encode())
     try:
-        wanted = whole(large, names)
-    except Unreadable as error:
-        with pytest.raises(Unreadable) as refused:
-            splice.loads_some(large, names)
-        assert str(refused.value) == str(error)
+        wanted = read_all(data)
+    except Unreadable:
+        with pytest.raises(Unreadable):
+            read_some(data)
     else:
-        found = splice.loads_some(large, names)
-        if isinstance(found, dict):
-            found = {name: v if name in names else bool(v) for name, v in found.items()}
+        found = read_some(data)
+        if isinstance(wanted, dict):
+            wanted = {name: wanted[name] for name in NAMES[:3] if name in wanted}
         assert same(found, wanted)
-
-
-def test_a_large_object_with_a_duplicate_key_has_no_spans():
-    large = LARGE + b'{"a": 1, "b": 22, "a": {"b": 2}}'
-    assert splice.loads_some(large, ("a",)) == {"a": {"b": 2}, "b": True}
-    with pytest.raises(Unreadable, match="duplicate"):
-        splice.members(large)
 
 
 # --- size --------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ of its raw slices, so nothing is scanned twice in Python. What cannot be read wi
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, KeysView, Mapping
+from collections.abc import Callable, Iterable, KeysView, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 from msgspec import Struct
@@ -49,8 +49,7 @@ _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
-_READ_WHOLE = 4 << 10
-"""Bytes up to which it is faster to read all members of an object than some of them."""
+_typed_dict: Any = TypedDict
 _NOTHING = re.compile(r'null|false|""|\[\s*\]|\{\s*\}|-?0(?:\.0+)?(?:[eE][-+]?\d+)?').fullmatch
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -91,45 +90,25 @@ def loads(data: bytes) -> Any:
     return _read(_any, data)[0]
 
 
-_last_object: tuple[bytes, dict[str, msgspec.Raw], bytes] | None = None
+def some_members(read: Iterable[str], slices: Iterable[str] = ()) -> Callable[[bytes], Any]:
+    """Return a reader of texts, as `loads`, that of an object gives only these members.
 
-
-def loads_some(data: bytes, names: Container[str]) -> Any:
-    """Read a request, as `loads`, but of a large object only the members with these names.
-
-    Of the others it is said whether they hold anything: they may be the larger part, as tools are.
-    The raw slices are kept: about most requests more is asked (`raw_members`, `members`).
+    Some are read, and some are only given as slices of the text; what else there is, is skipped.
     """
-    global _last_object  # noqa: PLW0603 (one value, replaced as a whole)
-    if len(data) <= _READ_WHOLE:
-        return loads(data)
-    if len(data) > LETTERS_SIZE:
-        check_letters(data)
-    try:
-        raws, text = _read(_object, data)
-        found = {
-            name: _any(raw) if name in names else not _NOTHING(str(raw, "utf-8"))
-            for name, raw in raws.items()
-        }
-    except TooComplex:
-        raise
-    except (*_UNREADABLE, Unreadable):
-        return loads(data)  # no object, or there is something odd in it
-    _last_object = (data, raws, text)
-    return found
+    kinds = {**dict.fromkeys(read, Any), **dict.fromkeys(slices, msgspec.Raw)}
+    decode = msgspec.json.Decoder(_typed_dict("Members", kinds, total=False)).decode
 
+    def loads_some(data: bytes) -> Any:
+        if len(data) > LETTERS_SIZE:
+            check_letters(data)
+        try:
+            return _read(decode, data)[0]
+        except TooComplex:
+            raise
+        except Unreadable:
+            return loads(data)  # maybe it is no object
 
-def _read_members(data: bytes) -> tuple[dict[str, msgspec.Raw], bytes]:
-    """Return the slices of an object's members and the text that they were read from."""
-    last = _last_object
-    if last is not None and last[0] is data:
-        return last[1:]
-    return _read(_object, data)
-
-
-def raw_members(data: bytes) -> dict[str, msgspec.Raw]:
-    """Return the members of an object as slices of its text. Raises `Unreadable`."""
-    return _read_members(data)[0]
+    return loads_some
 
 
 def loads_slice(raw: msgspec.Raw) -> Any:
@@ -138,6 +117,14 @@ def loads_slice(raw: msgspec.Raw) -> Any:
         return _any(raw)
     except _UNREADABLE:
         return loads(bytes(raw))
+
+
+def holds_anything(raw: msgspec.Raw | None) -> bool:
+    """Whether a member is given and not empty, from its slice. Raises `Unreadable`."""
+    try:
+        return raw is not None and not _NOTHING(str(raw, "utf-8"))
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not readable as JSON: {error}") from None
 
 
 def dumps(value: Any) -> bytes:
@@ -155,7 +142,7 @@ def members(data: bytes, span: Span | None = None) -> dict[str, Span]:
     so its values end before the text does or come out of step with it: so duplicates are noticed.
     """
     base = span.value if span else 0
-    raws, piece = _read(_object, data[base : span.end]) if span else _read_members(data)
+    raws, piece = _read(_object, data[base : span.end] if span else data)
     found: dict[str, Span] = {}
     position = piece.index(b"{") + 1
     for key, raw in raws.items():

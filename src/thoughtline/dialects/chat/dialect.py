@@ -34,6 +34,7 @@ from thoughtline.dialects.content import (
 )
 from thoughtline.dialects.limits import check_parts
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
+from thoughtline.dialects.splice import holds_anything
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.errors import Unreadable
 from thoughtline.log.capabilities import Capabilities
@@ -60,7 +61,7 @@ class ChatCompletions(Dialect):
         return ('" "', '""') if every_output else ('""', '" "')
 
     def read(self, body: bytes) -> Request:
-        document = splice.loads_some(body, _READ)
+        document = _loads(body)
         if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
             raise Unreadable("expected a JSON object with a list under `messages`")
         try:
@@ -74,7 +75,8 @@ class ChatCompletions(Dialect):
             body=body,
             model=model if isinstance(model, str) else "",
             stream=document.get("stream") is True,
-            tools=bool(document.get("tools") or document.get("functions")),
+            tools=holds_anything(document.get("tools"))
+            or holds_anything(document.get("functions")),
             thinking=_thinking(document),
             turns=tuple(turns),
             hints=hints,
@@ -168,8 +170,9 @@ def _input(message: Any, role: Any) -> list[Part]:
 _SWITCH = ("thinking", "enable_thinking", "think")
 _SWITCHES = frozenset({*_SWITCH, "chat_template_kwargs", "reasoning", "reasoning_effort"})
 
-_READ = HINTED | _SWITCHES | {"model", "messages", "stream"}
-"""The members of a request that are looked into."""
+_loads = splice.some_members(
+    HINTED | _SWITCHES | {"model", "messages", "stream"}, slices=("tools", "functions")
+)
 
 
 def _thinking(document: dict[str, Any]) -> bool | None:

@@ -49,8 +49,9 @@ _COUNTED = frozenset({"model", "messages", "system", "tools", "tool_choice", "th
 MAX_TOKENS = 8192
 """The API demands a limit; this one fits every model that thinks."""
 
-_READ = HINTED | {"model", "messages", "stream", "thinking"}
-"""The members of a request that are looked into."""
+_loads = splice.some_members(
+    HINTED | {"model", "messages", "stream", "thinking"}, slices=("tools",)
+)
 _PLACEHOLDERS = tuple(
     f'{{"type":"thinking","thinking":{text},"signature":""}}' for text in ('""', '" "')
 )
@@ -95,7 +96,7 @@ class Messages(Dialect):
         return _PLACEHOLDERS
 
     def read(self, body: bytes) -> Request:
-        document = splice.loads_some(body, _READ)
+        document = _loads(body)
         if not isinstance(document, dict) or not isinstance(document.get("messages"), list):
             raise Unreadable("expected a JSON object with a list under `messages`")
         try:
@@ -109,7 +110,7 @@ class Messages(Dialect):
             body=body,
             model=model if isinstance(model, str) else "",
             stream=document.get("stream") is True,
-            tools=bool(document.get("tools")),
+            tools=splice.holds_anything(document.get("tools")),
             thinking=_thinking(document.get("thinking")),
             turns=tuple(turns),
             hints=session_hints(document),

@@ -19,6 +19,7 @@ from thoughtline.log import keys
 MAX_KEPT = 16
 MAX_KEPT_SIZE = 256 << 10
 """How many system prompts with their tools are kept, and how large each may be, in bytes."""
+_members = splice.some_members(("messages",), slices=("system", "tools"))
 _NULL = msgspec.Raw(b"null")
 
 
@@ -42,7 +43,7 @@ def prefixes(request: Request, after: PrefixState | None = None) -> Prefixes | N
 
 
 def _prefixes(request: Request, after: PrefixState | None) -> Prefixes | None:
-    has = splice.raw_members(request.body)
+    has = _members(request.body)
     begun = _head(bytes(has.get("system", _NULL)), bytes(has.get("tools", _NULL)))
     head = begun.digest
     if after is not None and after.head != head:
@@ -51,7 +52,7 @@ def _prefixes(request: Request, after: PrefixState | None) -> Prefixes | None:
     outputs = set(request.anchors)
     before: dict[int, str] = {}
     behind: dict[int, PrefixState] = {}
-    for index, message in enumerate(splice.loads_slice(has["messages"])):
+    for index, message in enumerate(has["messages"]):
         if index in outputs:
             before[index] = state.hexdigest()
         _take(state, keys.canonical_json(_message(message)))

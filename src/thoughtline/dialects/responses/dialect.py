@@ -61,8 +61,9 @@ class _Params(StateParams):
     input: list[_Item] | str | None = None
 
 
-_READ = HINTED | {"model", "input", "stream", "reasoning", *_ELSEWHERE}
-"""The members of a request that are looked into."""
+_loads = splice.some_members(
+    HINTED | {"model", "input", "stream", "reasoning", *_ELSEWHERE}, slices=("tools",)
+)
 _PARAMS = tuple(name for name in StateParams.__struct_fields__ if name != "system_items")
 _decode_params = msgspec.json.Decoder(_Params).decode
 
@@ -105,7 +106,7 @@ class Responses(Dialect):
         return b"event: response.in_progress\ndata: " + data + b"\n\n"
 
     def read(self, body: bytes) -> Request:
-        document = splice.loads_some(body, _READ)
+        document = _loads(body)
         if not isinstance(document, dict):
             raise Unreadable("expected a JSON object")
         try:
@@ -118,7 +119,7 @@ class Responses(Dialect):
             body=body,
             model=string_member(document, "model"),
             stream=document.get("stream") is True,
-            tools=bool(document.get("tools")),
+            tools=splice.holds_anything(document.get("tools")),
             thinking=_thinking(document.get("reasoning")),
             turns=tuple(turns),
             hints=_hints(document),
