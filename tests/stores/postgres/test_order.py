@@ -16,12 +16,18 @@ from thoughtline.stores.sealing.administration import re_encrypt
 from thoughtline.stores.sealing.ring import KeyRing
 
 RAISE = "SELECT raise_epoch_1(ARRAY[$1::bytea])"
+WAITING = """
+SELECT count(*) FROM pg_locks AS l WHERE NOT granted AND EXISTS (
+    SELECT FROM pg_locks AS o JOIN pg_database AS d ON d.oid = o.database
+    WHERE o.pid = l.pid AND d.datname = current_database()
+)
+"""  # in this database: other tests may use the same server
 
 
 async def waiting(db, count):
     """Wait until so many wait for a lock."""
     for _ in range(500):
-        found = await db.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        found = await db.fetchval(WAITING)
         if found >= count:
             return
         await asyncio.sleep(0.01)
