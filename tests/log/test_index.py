@@ -65,6 +65,24 @@ def test_characters_are_counted_as_people_read_them():
     assert readable([]) == ""
 
 
+def test_a_thought_under_several_keys_of_a_message_counts_once():
+    keyed = (Carrier.REASONING_CONTENT, Carrier.REASONING, Carrier.REASONING_DETAILS)
+    same = tuple(_thought(carrier, "same") for carrier in keyed)
+    assert readable(same) == "same"
+    assert index_entry(Turn(output=same), KEYS).chars == 4
+    assert readable([*same, _thought(Carrier.REASONING_TEXT, "other")]) == "same\n\nother"
+    assert readable([same[0], _thought(keyed[0], "same")]) == "same\n\nsame"  # one key: two
+
+
+def test_parts_of_an_item_that_say_the_same_count_each():
+    parts = [Thought(carrier=Carrier.ITEM, raw="{}", id="rs_1", text="same") for _ in range(2)]
+    assert readable(parts) == "same\n\nsame"
+
+
+def _thought(carrier, text):
+    return Thought(carrier=carrier, raw=f'"{text}"', text=text)
+
+
 def test_a_turn_is_filed_under_everything_it_may_be_asked_for_by():
     assert index_entry(TURN, KEYS).keys == (
         KEYS.full,

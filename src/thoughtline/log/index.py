@@ -6,11 +6,12 @@ thoughts and turns that failed have entries too: they are the proof that a thoug
 does not belong there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct, field
 
 from thoughtline.log import keys as k
+from thoughtline.log.durations import group_thoughts
 from thoughtline.log.events import Outcome
 from thoughtline.log.parts import Blob, Call, Origin, Text, Thought
 from thoughtline.log.turns import Turn
@@ -94,23 +95,25 @@ def asks(turn: Turn, turn_keys: k.TurnKeys, question: str) -> bool:
     return any(ending[:QUESTION_BYTES].hex() == question for ending in endings)
 
 
-def readable(thoughts: Iterable[Thought]) -> str:
-    """Return what people read of thoughts: their text, or the raw value of those without text."""
-    return _SEPARATOR.join([text for thought in thoughts if (text := _readable(thought))])
+def readable(thoughts: Sequence[Thought]) -> str:
+    """Return what people read of thoughts: their text, or the raw value of those without text.
+
+    What a provider repeats under several keys of a message is one thought, and stands there once.
+    """
+    if len(thoughts) < 2:  # mostly
+        return _readable(thoughts[0]) if thoughts else ""
+    units = group_thoughts(thoughts).items()
+    message = {id(one): place for place, unit in units for one in unit if not one.id}
+    said = [
+        (message.get(id(thought), -place), text)
+        for place, thought in enumerate(thoughts, 1)
+        if (text := _readable(thought))
+    ]
+    return _SEPARATOR.join([text for _, text in dict.fromkeys(said)])
 
 
 def _readable(thought: Thought) -> str:
     return thought.text or ("" if thought.raw in _EMPTY else thought.raw)
-
-
-def _readable_length(thoughts: Sequence[Thought]) -> int:
-    """Return the length of `readable` without making the string."""
-    length = 0
-    for thought in thoughts:
-        own = len(thought.text) or (0 if thought.raw in _EMPTY else len(thought.raw))
-        if own:
-            length += own + len(_SEPARATOR) if length else own
-    return length
 
 
 def index_entry(
@@ -179,7 +182,7 @@ def index_entry(
         skipped=skipped or {},
         quarantined=turn.quarantined,
         decisions_mark=decisions_mark,
-        chars=_readable_length(thoughts),
+        chars=len(readable(thoughts)),
         keys=tuple(dict.fromkeys(keys)),
         question=question_digest(turn, turn_keys),
     )
