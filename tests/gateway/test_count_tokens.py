@@ -33,6 +33,7 @@ async def test_a_provider_that_does_not_count_is_not_asked(dialect):
     assert answer.status == 200, answer.body
     assert answer.json[MEMBERS[dialect]] > 100
     assert answer.header("x-thoughtline-estimate") == "tokens"
+    assert answer.header("x-thoughtline-replay").startswith("restored=0; ")
     assert gateway.wire.sent == []
 
 

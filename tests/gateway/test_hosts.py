@@ -57,6 +57,7 @@ def test_a_foreign_name_opens_no_route(gateway, host):
     assert _all(gateway, host) == [403, 403, 403, 403]
     refused = httpx2.get(f"{gateway.url}/u/openai/v1/files", headers={"host": host})
     assert refused.json()["error"]["code"] == "host_not_allowed"
+    assert refused.headers["x-thoughtline-replay"] == "refused=host_not_allowed"
     assert "access.hosts" in refused.json()["error"]["message"]
     assert len(gateway.sims["deepseek"].requests) + len(gateway.sims["openai"].requests) == before
 
@@ -72,6 +73,8 @@ async def test_nor_does_it_open_a_socket(gateway):
         async with connect(url.replace("127.0.0.1", "evil.test"), host="127.0.0.1"):
             pass
     assert refused.value.response.status_code == 403
+    told = refused.value.response.headers["x-thoughtline-replay"]
+    assert told == "refused=host_not_allowed"
     async with connect(url):
         pass
 

@@ -12,11 +12,13 @@ import pytest
 from support.gateway import InProcessGateway, SimWire, TurnClient, recovered, statuses
 from thoughtline.cli.conversation import stripped
 from thoughtline.engine.endpoints import Directory, Upstream
+from thoughtline.gateway.failed_requests import failed_requests
 from thoughtline.log.parts import Result
 from thoughtline.replay.guard import LostThought
 from thoughtline.testing import simulator
 
 THINKING = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 4096}
+STRICT = {"x-thoughtline-replay": "strict"}
 
 
 def gateway_for(lost, policy="anthropic"):
@@ -100,6 +102,19 @@ async def test_error_answers_before_anything_is_sent():
     assert answer.status == 409
     assert "thought_missing" in answer.body.decode()
     assert "lost_thought" in answer.body.decode()
+    assert client.gateway.wire.sent == []
+    assert answer.header("x-thoughtline-replay").endswith("; tied=0; refused=thought_missing")
+    await client.gateway.proxy.failed.settled()
+    [(_, failed)] = await failed_requests(client.gateway.store)
+    assert not failed.thinking_off
+
+
+async def test_so_does_strict_mode():
+    client, answer = await unknown_loop(LostThought.THINKING_OFF, headers=STRICT)
+    assert answer.status == 409
+    said = "strict replay: the thoughts of the running tool loop are not known"
+    assert said in answer.json["error"]["message"]
+    assert answer.header("x-thoughtline-replay").endswith("; tied=0; refused=thought_missing")
     assert client.gateway.wire.sent == []
 
 

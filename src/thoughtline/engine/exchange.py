@@ -58,6 +58,11 @@ class Exchange:
         self.decision = decision
         self._engine = engine
 
+    @property
+    def sent(self) -> bool:
+        """Whether anything has gone out."""
+        return hasattr(self, "recording")
+
     def record(self) -> None:
         """Begin a fresh recording: the request leaves now."""
         engine, incoming = self._engine, self.incoming

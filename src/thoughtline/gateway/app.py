@@ -18,6 +18,7 @@ from thoughtline.gateway.client_head import ClientHead, head_of
 from thoughtline.gateway.cors import Cors, request_origin
 from thoughtline.gateway.errors import GatewayError
 from thoughtline.gateway.failed_requests import refused
+from thoughtline.gateway.headers import refusal_header
 from thoughtline.gateway.proxy import Proxy
 from thoughtline.gateway.websocket.connection import WebSocketGateway
 
@@ -137,7 +138,7 @@ async def _refuse(refusal: GatewayError, head: ClientHead, send: Send) -> None:
     """Answer with an error, in the shape of the dialect that the path belongs to."""
     speaker = DIALECTS.get(head.route.family, DEFAULT)
     body = speaker.error(refusal.status, refusal.message, code=refusal.code)
-    await respond_json(send, refusal.status, body)
+    await respond_json(send, refusal.status, body, [refusal_header(refusal.code)])
 
 
 def on_stop_signal(callback: Callable[[], None]) -> None:

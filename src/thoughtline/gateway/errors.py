@@ -143,11 +143,11 @@ def _check_strict(decision: RequestDecision) -> None:
         if replayed.action is Action.PLACEHOLDER
     ]
     if missing or decision.replay_plan.fields:
-        where = ", ".join(missing) or "the running tool loop"
+        where = f"assistant turn(s) {', '.join(missing)}" if missing else "the running tool loop"
         raise GatewayError(
             409,
-            f"strict replay: the thoughts of assistant turn(s) {where} are not known, and this "
-            "provider demands them; start a new conversation, or do without strict mode",
+            f"strict replay: the thoughts of {where} are not known, and this provider demands "
+            "them; start a new conversation, or do without strict mode",
             "thought_missing",
         )
 

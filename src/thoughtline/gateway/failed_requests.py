@@ -179,7 +179,7 @@ def of_exchange(failed: RequestFailed, exchange: Exchange | None) -> RequestFail
         session=plan.parent.session if plan.parent else "",
         turn=plan.parent.turn if plan.parent else "",
         replay={word.value: count for word, count in counts.items() if count},
-        thinking_off=plan.thinking_off,
+        thinking_off=plan.thinking_off and exchange.sent,
         corrected=exchange.corrected,
         stream=exchange.incoming.request.stream,
     )

@@ -176,6 +176,17 @@ def thoughtline_headers(exchange: Exchange, received: Collection[bytes]) -> list
     return [pair for pair in added if pair[0].encode() not in received]
 
 
+def broken_off_headers(exchange: Exchange, code: str) -> list[tuple[str, str]]:
+    """The headers of a turn that ended before its client had any of it; `code` says with what."""
+    *names, (replay, said) = thoughtline_headers(exchange, ())
+    return [*names, (replay, f"{said}; refused={code}" if code else said)]
+
+
+def refusal_header(code: str) -> tuple[bytes, bytes]:
+    """What an error of the gateway says that comes before the request is looked at."""
+    return b"x-thoughtline-replay", f"refused={code}".encode("latin-1")
+
+
 def failure_headers(
     exchange: Exchange | None,
     received: Container[str] = (),
@@ -197,7 +208,7 @@ def failure_headers(
     elif exchange is not None:
         parent = exchange.decision.replay_plan.parent
         added += [("x-thoughtline-session", parent.session)] if parent else []
-        said.append(replay_header(exchange.decision.replay_plan))
+        said.append(replay_header(exchange.decision.replay_plan, sent=exchange.sent))
     if code:
         said.append(f"refused={code}")
     added += [("x-thoughtline-request", request)] if request else []
@@ -208,10 +219,11 @@ def failure_headers(
 _HEADER = "; ".join(f"{word.value}=%d" for word in HEADER_ORDER[:-1])
 
 
-def replay_header(replay_plan: ReplayPlan) -> str:
+def replay_header(replay_plan: ReplayPlan, *, sent: bool = True) -> str:
     """The value of `x-thoughtline-replay`: outputs by word, and whether thinking was switched off.
 
     The first four words have always stood there, in this order; later ones are added behind.
+    `sent`: the request went out; otherwise no thinking was switched off.
     """
     value = _HEADER % word_counts(replay_plan.kinds())[:-1]
-    return f"{value}; thinking=off" if replay_plan.thinking_off else value
+    return f"{value}; thinking=off" if replay_plan.thinking_off and sent else value

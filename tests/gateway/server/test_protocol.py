@@ -59,6 +59,7 @@ def test_what_is_large_is_refused_with_words(port, head):
         answer = peer.recv(1 << 16)
     assert answer.startswith(b"HTTP/1.1 431 ")
     assert b"server.max_header_bytes" in answer
+    assert b"\r\nx-thoughtline-replay: refused=head_too_large\r\n" in answer
 
 
 def test_a_head_that_never_ends_is_cut_off(port):
@@ -90,6 +91,7 @@ def test_what_is_no_http_is_refused_with_words(port, head):
         status, fields, body = answer(peer)
     assert (status, fields["content-type"]) == (400, "application/json")
     assert json.loads(body)["error"]["code"] == "bad_request"
+    assert fields["x-thoughtline-replay"] == "refused=bad_request"
 
 
 H2C = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
@@ -128,8 +130,9 @@ def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch):
         for begun in (b"", START):
             with dialled(port) as peer:
                 peer.sendall(begun)
-                status, _, body = answer(peer)
+                status, fields, body = answer(peer)
             assert (status, json.loads(body)["error"]["code"]) == (408, "head_too_slow")
+            assert fields["x-thoughtline-replay"] == "refused=head_too_slow"
         with dialled(port) as peer:  # the second one on a connection that was fine
             peer.sendall(START + b"\r\n")
             assert answer(peer)[0] == 200
@@ -157,6 +160,7 @@ def test_where_it_is_crowded_the_answer_has_the_shape_of_its_dialect(path, place
         peer.sendall(asked)
         status, fields, body = answer(peer)
     assert (status, fields["content-type"], fields["retry-after"]) == (503, "application/json", "1")
+    assert fields["x-thoughtline-replay"] == "refused=too_many_connections"
     said = json.loads(body)
     assert "server.max_connections" in said[place[0]][place[1]]
     assert ("type" in said) == (path == b"/v1/messages")

@@ -48,7 +48,9 @@ def impatient():
 def _error(peer):
     status, fields, body = answer(peer)
     assert fields["connection"] == "close"
-    return status, json.loads(body)["error"]["code"]
+    code = json.loads(body)["error"]["code"]
+    assert fields["x-thoughtline-replay"] == f"refused={code}"
+    return status, code
 
 
 def _sent_until_cut_off(peer, piece, *, pause):
@@ -210,6 +212,15 @@ def _listens(port):
     except ConnectionRefusedError:
         return False
     return True
+
+
+def test_half_a_request_to_a_server_that_stops_is_answered():
+    with served(app, timeout_graceful_shutdown=40) as server, dialled(server.port) as peer:
+        peer.sendall(POST + b"content-length: 9\r\n\r\nab")
+        while not server.server_state.tasks:
+            time.sleep(0.01)
+        server.should_exit = True
+        assert _error(peer) == (503, "going_down")
 
 
 @pytest.mark.parametrize("begun", [POST, POST + b"content-length: 9\r\n\r\n", CHUNKED + b"1\r\n"])

@@ -52,6 +52,14 @@ async def test_what_cannot_be_served_is_said_in_the_protocols_envelope(sims):
             assert events[-1]["type"] == "response.completed"
 
 
+async def test_an_error_says_in_its_headers_that_the_gateway_refused(sims):
+    with gateway(sims, "openai", websockets=False) as running:
+        async with dial(running.ws) as socket:
+            await socket.send("{")
+            told = json.loads(await socket.recv())
+            assert told["headers"] == {"x-thoughtline-replay": "refused=invalid_request"}
+
+
 # --- Auth, and limits ----------------------------------------------------------------------------
 
 

@@ -94,6 +94,9 @@ async def test_an_upstream_that_breaks_off_in_mid_answer_is_said_so(sims):
                 sim.fail_next("cut:8")
                 events = await client.ask()
                 assert events[-1]["error"]["code"] == "upstream_broke_off"
+                told = events[-1]["headers"]
+                assert told["x-thoughtline-replay"].endswith("; refused=upstream_broke_off")
+                assert told["x-thoughtline-turn"]
                 assert len(events) == 9
                 client.history = client.history[: -len(client.new)]
                 events = await client.ask()

@@ -22,6 +22,7 @@ from thoughtline.dialects import DEFAULT, DIALECTS
 from thoughtline.engine.routes import parse
 from thoughtline.gateway.asgi import App, Receive, Scope, Send, respond_json
 from thoughtline.gateway.client_head import HEAD, ClientHead
+from thoughtline.gateway.headers import refusal_header
 from thoughtline.gateway.server.closing import DepartureCheck, LingeringClose
 from thoughtline.gateway.server.cycle import RequestCycle
 from thoughtline.gateway.server.flow import LazyFlowControl
@@ -344,8 +345,9 @@ class HttpProtocol(HttpToolsProtocol):
         body = DEFAULT.error(status, message, code=code)
         if self._responding is None or self._responding.abort():
             self.transport.write(
-                b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\nconnection: close\r\n"
-                b"content-length: %d\r\n\r\n%s" % (status, _REASONS[status], len(body), body)
+                b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\nconnection: close\r\n%s\r\n"
+                b"content-length: %d\r\n\r\n%s"
+                % (status, _REASONS[status], b": ".join(refusal_header(code)), len(body), body)
             )
         self.close_gently(_MAX_LINGER_HEAD)
 
@@ -420,9 +422,9 @@ def _split(url: bytes) -> tuple[bytes, bytes]:
 async def too_many_connections(scope: Scope, _: Receive, send: Send) -> None:
     """Answer where there are more connections than `server.max_connections`."""
     dialect = DIALECTS.get(parse(scope["method"], scope["path"]).dialect, DEFAULT)
-    body = dialect.error(
-        503,
-        "this gateway has too many open connections; try again, or raise `server.max_connections`",
-        code="too_many_connections",
+    code = "too_many_connections"
+    message = (
+        "this gateway has too many open connections; try again, or raise `server.max_connections`"
     )
-    await respond_json(send, 503, body, [(b"retry-after", b"1"), (b"connection", b"close")])
+    head = [(b"retry-after", b"1"), (b"connection", b"close"), refusal_header(code)]
+    await respond_json(send, 503, dialect.error(503, message, code=code), head)

@@ -302,7 +302,7 @@ _PARAMS = {
 }
 
 
-def _envelope(refusal: GatewayError, headers: Sequence[tuple[str, str]]) -> bytes:
+def _envelope(refusal: GatewayError, added: Sequence[tuple[str, str]]) -> bytes:
     kind = "invalid_request_error" if refusal.status < 500 else "server_error"
     error = {
         "type": kind,
@@ -310,8 +310,10 @@ def _envelope(refusal: GatewayError, headers: Sequence[tuple[str, str]]) -> byte
         "message": refusal.message,
         "param": _PARAMS.get(refusal.code),
     }
-    told = {"type": "error", "status": refusal.status, "error": error}
-    return splice.dumps({**told, "headers": dict(headers)} if headers else told)
+    said = dict(added or headers.failure_headers(None, code=refusal.code))
+    return splice.dumps(
+        {"type": "error", "status": refusal.status, "error": error, "headers": said}
+    )
 
 
 async def _deny(refusal: GatewayError, scope: Scope, send: Send) -> None:
@@ -320,7 +322,11 @@ async def _deny(refusal: GatewayError, scope: Scope, send: Send) -> None:
         await send({"type": "websocket.close", "code": 1008, "reason": refusal.message[:120]})
         return
     body = WEBSOCKET_DIALECT.error(refusal.status, refusal.message, code=refusal.code)
-    made = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    made = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        headers.refusal_header(refusal.code),
+    ]
     start = {"type": "websocket.http.response.start", "status": refusal.status, "headers": made}
     await send(start)
     await send({"type": "websocket.http.response.body", "body": body})

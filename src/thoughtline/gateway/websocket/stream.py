@@ -250,8 +250,9 @@ class StreamCaller:
         except WireError as error:
             if exchange is not None:
                 await self.proxy.engine.writer.write(exchange.recording, str(error))
-            added = headers.thoughtline_headers(exchange, ()) if exchange else ()
-            refusal = GatewayError(502, str(error), "upstream_broke_off")
+            code = "upstream_broke_off"
+            added = headers.broken_off_headers(exchange, code) if exchange else ()
+            refusal = GatewayError(502, str(error), code)
             await self.connection.refuse(refusal, name, added)
             return str(error)
         return ""
