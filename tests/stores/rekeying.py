@@ -201,8 +201,8 @@ class RekeyingContract:
             count = await reseal(**options)
             await store.purge(tenant="T")
             turns = 0
-            while B not in await store.find("T", [B]):  # a shared store may take the first for older
-                turns += 1
+            while B not in await store.find("T", [B]):
+                turns += 1  # a shared store may take the first for one from before
                 await store.append(canaries(f"new{turns}", f"new{turns}", key=B))
             return count
 
