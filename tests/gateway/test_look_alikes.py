@@ -185,3 +185,55 @@ def test_a_conversation_gets_its_own_thoughts_or_none(name, steps, hints):
 @given(steps=schedules(ALL), hints=_hints)
 def test_altered_histories_get_nothing_of_another_conversation(name, steps, hints):
     asyncio.run(World(name).live(steps, hints))
+
+
+# -- where one of them is not in the log -----------------------------------------------------------
+
+
+async def live_apart(name, length, changed, *, deleted):
+    """Two conversations with the same moves and one other user message; one is not in the log.
+
+    Returns what the next request of that one has of the other's thoughts, behind that message.
+    """
+    world = World(name)
+    one, two = (Conversation(world, HOMES[0]).client for _ in range(2))
+    await one.run(length + 2)
+    two.keep = True
+    for number in range(length):
+        said = two.next()
+        if number == changed:
+            said = [*(p for p in said if type(p) is not Text), Text(text="Something else")]
+        answer = await two.say(*said, direct=not deleted)
+        assert answer.status == 200, answer.body
+    if deleted:
+        session = answer.header("x-thoughtline-session")
+        assert await two.gateway.store.purge(session=session)
+    two.keep, before = False, len(world.gateways["a"].wire.sent)
+    await two.say(*two.next())
+    return crossed(one, two, world.gateways["a"].wire.sent[before:], changed)
+
+
+def crossed(one, two, requests, changed):
+    theirs = set().union(*map(identities, one.turns))
+    for request in requests:
+        outputs = [turn for turn in two.dialect.read(request.body).turns if turn.output]
+        for turn, own in list(zip(outputs, two.turns, strict=False))[changed:]:
+            theirs -= identities(own)
+            if identities(turn) & theirs:
+                return identities(turn) & theirs
+    return set()
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+@settings(max_examples=15)
+@given(length=st.integers(1, 9), changed=st.integers(0, 8))
+def test_a_look_alike_that_began_before_the_gateway_gets_nothing(name, length, changed):
+    """Up to the message in which they differ they are one, and nobody can tell them apart."""
+    assert not asyncio.run(live_apart(name, length, min(changed, length - 1), deleted=False))
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+@settings(max_examples=5)
+@given(length=st.integers(1, 9))
+def test_nor_does_one_that_was_deleted(name, length):
+    assert not asyncio.run(live_apart(name, length, 0, deleted=True))

@@ -10,7 +10,8 @@ from thoughtline.log import keys
 from thoughtline.log.decisions import MatchLevel
 from thoughtline.log.parts import Call, Text
 from thoughtline.log.turns import Turn
-from thoughtline.replay.match import looks_random, match_by_evidence, match_lineage, match_turns
+from thoughtline.replay.chains import looks_random
+from thoughtline.replay.match import match_by_evidence, match_lineage, match_turns
 
 RANDOM_ID = "call_00_c6e8f9a7b1d2"
 TALK = [
@@ -103,10 +104,10 @@ def test_a_certain_turn_settles_the_ones_before_it():
     assert found(stored, strip(mine))[:4] == ["s1.0", "s1.1", "s1.2", "s1.3"]
 
 
-def test_an_edited_beginning_is_found_by_neighbours():
+def test_what_follows_an_edited_result_is_found_by_neighbours():
     stored = StoredConversations()
     lived = strip(stored.converse([*TALK, ([ask("more")], [say("More, then.")])]))
-    edited = [replace(lived[0], input=(ask("list them all"),)), *lived[1:]]
+    edited = [lived[0], replace(lived[1], input=(result("[cleared]"),)), *lived[2:]]
     answers = matches(stored, edited)
     assert [m.entry.turn if m.entry else None for m in answers[:4]] == [
         "s1.0",
@@ -244,8 +245,8 @@ def _altered(data, turns):
     if kind == "compact":
         summary = ask(data.draw(_inputs))
         return [replace(turns[at], input=(summary, *turns[at].input)), *turns[at + 1 :]], at
-    if kind == "edit an input":
-        turns[at] = replace(turns[at], input=(ask(data.draw(_inputs)),))
+    if kind == "edit an input":  # into words of another one: a tail of that may look the same
+        turns[at] = replace(turns[at], input=(ask("words that nobody else has said"),))
     elif kind == "edit an output":
         turns[at] = replace(turns[at], output=(say(data.draw(_outputs)),))
     elif kind == "drop a turn" and at < len(turns) - 1:

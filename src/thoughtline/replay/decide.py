@@ -17,6 +17,7 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import RIDING, Blob, Carrier, Origin, Text, Thought
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Place, Turn
+from thoughtline.replay.candidates import TurnMatch
 from thoughtline.replay.gaps import last_gap, stays
 from thoughtline.replay.guard import (
     Target,
@@ -30,7 +31,7 @@ from thoughtline.replay.guard import (
     thoughts_with_places,
     without_item_ids,
 )
-from thoughtline.replay.match import UNKNOWN, RequestPath, TurnMatch, match_turns
+from thoughtline.replay.match import UNKNOWN, RequestPath, match_turns
 from thoughtline.replay.needs import NEVER, last_question, loop_start, needs
 from thoughtline.replay.plan import (
     NO_LIMITS,

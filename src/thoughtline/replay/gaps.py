@@ -10,8 +10,9 @@ cannot read.
 from collections.abc import Mapping, Sequence
 
 from thoughtline.log.index import IndexEntry
+from thoughtline.replay.candidates import TurnMatch
 from thoughtline.replay.guard import Target, sendable
-from thoughtline.replay.match import RequestPath, TurnMatch
+from thoughtline.replay.match import RequestPath
 
 Maker = tuple[str, str, str, str]
 """Provider, endpoint, account, model."""

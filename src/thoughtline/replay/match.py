@@ -5,10 +5,9 @@ each at a match level: `full` (this turn and everything before it), `local` (it 
 before it), `seal` (the client itself brought a value that only this turn had) or `content` (the
 same calls or text). The tree of turns settles most ties: the turn before a known one is its parent.
 The rest is decided in `ties`, or is a miss. `local` and `content` need corroboration besides: equal
-text in two conversations is not one turn.
+moves in two conversations are not one turn. What speaks for them is weighed in `chains`.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,10 +15,12 @@ from msgspec import Struct
 
 from thoughtline.log import keys as k
 from thoughtline.log.decisions import TIED, MatchLevel
-from thoughtline.log.index import IndexEntry, asks
+from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Blob, Origin, Thought
 from thoughtline.log.turns import Turn
 from thoughtline.replay import ties
+from thoughtline.replay.candidates import Candidates, TurnMatch
+from thoughtline.replay.chains import Chain, Chains
 
 _FULL = MatchLevel.FULL
 """Used at every turn, and looking up a member of an enumeration is slow in Python 3.11."""
@@ -107,65 +108,7 @@ UNKNOWN = "unknown"
 """The reason of an output that nothing was found for."""
 
 
-class TurnMatch(Struct, frozen=True, gc=False):
-    """The logged turn that an output was taken for, or the reason why there is none."""
-
-    entry: IndexEntry | None
-    level: MatchLevel
-    reason: str = ""
-
-
 _TIE = TurnMatch(None, MatchLevel.NONE, TIED)
-_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{12,}")
-
-
-def looks_random(id: str) -> bool:
-    """Whether a call id looks random, unlike a name with a counter (`functions.ls:0`)."""
-    return _RANDOM.search(id) is not None
-
-
-class _Candidates(Struct, gc=False):
-    """The logged turns that one output of the path may echo.
-
-    Mostly the full key settles it, so the weaker levels are looked at only when needed.
-    """
-
-    turn: Turn
-    keys: k.TurnKeys
-    found: Mapping[bytes, Sequence[IndexEntry]]
-    by_full_key: Sequence[IndexEntry]
-    _by_turn: dict[str, tuple[IndexEntry, MatchLevel]] | None = None
-
-    @property
-    def by_turn(self) -> dict[str, tuple[IndexEntry, MatchLevel]]:
-        """All candidates by turn id, each with its strongest match level."""
-        if self._by_turn is not None:
-            return self._by_turn
-        keys = self.keys
-        levels = [(MatchLevel.FULL, keys.full), (MatchLevel.LOCAL, keys.local)]
-        seals = [key for thought in self.turn.thoughts for key in ties.thought_keys(thought)]
-        levels += [(MatchLevel.SEAL, key) for key in seals]
-        levels.append((MatchLevel.CONTENT, keys.content))
-        best: dict[str, tuple[IndexEntry, MatchLevel]] = {}
-        for level, key in levels:
-            for entry in self.found.get(key, ()):
-                best.setdefault(entry.turn, (entry, level))
-        self._by_turn = best
-        return best
-
-    def at_level(self, level: MatchLevel) -> list[IndexEntry]:
-        return [entry for entry, at in self.by_turn.values() if at is level]
-
-    def level(self, entry: IndexEntry) -> MatchLevel:
-        return self.by_turn[entry.turn][1]
-
-    def match(self, id: str, reason: str) -> TurnMatch | None:
-        """Return the candidate with this turn id, if there is one."""
-        for entry in self.by_full_key:
-            if entry.turn == id:
-                return TurnMatch(entry, _FULL, reason)
-        return TurnMatch(*self.by_turn[id], reason) if id in self.by_turn else None
-
 
 LINEAGE = "lineage"
 """Reason of a match: the turn that the next one continues."""
@@ -247,17 +190,19 @@ class _Matcher:
 
     def __init__(self, path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]) -> None:
         self.path = path
-        self.positions: list[_Candidates | None] = []
+        self.positions: list[Candidates | None] = []
         for index, keys in enumerate(path.keys):
             self.positions.append(
-                _Candidates(path.turns[index], keys, found, found.get(keys.full, ()))
+                Candidates(path.turns[index], keys, found, found.get(keys.full, ()))
                 if keys is not None
                 else None
             )
         self.matches: list[TurnMatch | None] = [None] * len(self.positions)
         self.after: IndexEntry | None = None  # the match of the nearest later output
         self.used: set[str] = set()  # ids of turns that are matched: each occurs in a path once
-        self.sessions: set[str] = set()  # of the turns that are matched
+        self.sessions: set[str] = set()  # of the turns that are certain
+        self.proven: set[str] = set()  # sessions that the client names itself
+        self.chains: Chains  # what leads to a turn, once it is known which turns are certain
         self.tied: dict[int, list[IndexEntry]] = {}  # by strong evidence, and not decided yet
         self.at_once = False  # every output has had its turn by strong evidence
 
@@ -266,13 +211,11 @@ class _Matcher:
         if not self.at_once:
             if self.tied:
                 self._settle_ties()
-            self.sessions = {
-                m.entry.session for m in self.matches if m and m.entry and m.reason != EQUAL
-            }
+            self._weigh()
             self._pass(self._match_weak)
         return self.matches
 
-    def _pass(self, match_one: Callable[[int, _Candidates], TurnMatch]) -> bool:
+    def _pass(self, match_one: Callable[[int, Candidates], TurnMatch]) -> bool:
         """Match what is not matched yet; returns whether every output has its turn now."""
         self.after = None
         settled = True
@@ -281,7 +224,7 @@ class _Matcher:
                 continue
             match = self.matches[index]
             if match is None or (match.entry is None and match.reason != TIED):
-                match = self.matches[index] = self._lineage(here) or match_one(index, here)
+                match = self.matches[index] = match_one(index, here)
             if match.entry is None:
                 settled = False
             elif match.reason != EQUAL:
@@ -289,13 +232,15 @@ class _Matcher:
                 self.used.add(match.entry.turn)
         return settled
 
-    def _lineage(self, here: _Candidates) -> TurnMatch | None:
+    def _lineage(self, here: Candidates) -> TurnMatch | None:
         """Take the parent of the turn that is matched after this one, if it is a candidate."""
         after = self.after
         return here.match(after.parent, LINEAGE) if after is not None and after.parent else None
 
-    def _match_strong(self, index: int, here: _Candidates) -> TurnMatch:
+    def _match_strong(self, index: int, here: Candidates) -> TurnMatch:
         """Match by the full key, else by a value that the client brought and only this turn had."""
+        if (continued := self._lineage(here)) is not None:
+            return continued
         if len(here.by_full_key) == 1 and here.by_full_key[0].turn not in self.used:
             return TurnMatch(here.by_full_key[0], _FULL)  # the usual case
         level = _FULL
@@ -380,18 +325,55 @@ class _Matcher:
 
     # -- weak evidence ---------------------------------------------------------------------------
 
-    def _match_weak(self, index: int, here: _Candidates) -> TurnMatch:
+    def _weigh(self) -> None:
+        """Note what is certain now: all else is held against it."""
+        certain = {
+            index: match.entry
+            for index, match in enumerate(self.matches)
+            if match is not None and match.entry is not None and match.reason != EQUAL
+        }
+        path = self.path
+        self.chains = Chains(path.turns, self.positions, certain, path.unique_hints)
+        self.sessions = {entry.session for entry in certain.values()}
+        self.proven = {
+            entry.session for index, entry in certain.items() if self.chains.named(entry, index)
+        }
+
+    def _match_weak(self, index: int, here: Candidates) -> TurnMatch:
         """Match by the local or content key: only with corroboration, and without a tie."""
+        match = self._weak_lineage(index, here) or self._match_alike(index, here)
+        if match.entry is not None and self.chains.named(match.entry, index):
+            self.proven.add(match.entry.session)
+        return match
+
+    def _weak_lineage(self, index: int, here: Candidates) -> TurnMatch | None:
+        """Take the parent of the turn after this one, unless it answers other words of a user."""
+        match = self._lineage(here)
+        if match is None or match.entry is None or match.level is _FULL:
+            return match
+        if self.chains.has_other_ids(match.entry, index):
+            return None
+        if match.entry.session in self.proven:  # the client has edited them
+            return match
+        return match if self._answers(match.entry, self.chains.to(match.entry, index)) else None
+
+    def _match_alike(self, index: int, here: Candidates) -> TurnMatch:
+        """Match a turn with the same neighbours, or the same output that the client names."""
+        chains = self.chains
         local, content = (
-            [entry for entry in here.at_level(level) if entry.turn not in self.used]
+            [
+                entry
+                for entry in here.at_level(level)
+                if entry.turn not in self.used and not chains.has_other_ids(entry, index)
+            ]
             for level in (MatchLevel.LOCAL, MatchLevel.CONTENT)
         )
-        named = [entry for entry in (*local, *content) if self._named(entry, index)]
+        named = [entry for entry in (*local, *content) if chains.named(entry, index)]
         tied = self._narrow(named or local, index)
         if not tied:
             return TurnMatch(None, MatchLevel.NONE, "uncorroborated" if content else UNKNOWN)
         if len(tied) > 1 and not named:
-            tied = [entry for entry in tied if self._asked_before(entry, index)] or tied
+            tied = self._narrow_alike(tied, index)
         if len(tied) > 1 and not ties.equal_thoughts(tied):
             return _TIE
         if not named and not self._corroborated(tied[0], index):
@@ -405,44 +387,25 @@ class _Matcher:
         path = self.path
         return ties.narrow(tied, path.turns[index], path.hints, path.unique_hints)
 
+    def _narrow_alike(self, tied: list[IndexEntry], index: int) -> list[IndexEntry]:
+        """Prefer what has user message, calls and results before it, then what was made here."""
+        tied = [entry for entry in tied if self.chains.to(entry, index).whole] or tied
+        return [entry for entry in tied if ties.made_at(entry, self.path.target)] or tied
+
     def _corroborated(self, entry: IndexEntry, index: int) -> bool:
-        """Whether another match of the path is of the same conversation."""
-        if self.sessions:
-            return entry.session in self.sessions
-        if self.after is not None:
-            return entry.session == self.after.session
-        parent = self._parent(entry, index)
-        if parent is None:
+        """Whether what leads to a turn proves that it is of the path's own conversation."""
+        chain = self.chains.to(entry, index)
+        if chain.contradicted or chain.certain:
+            return chain.certain
+        sessions = self.sessions or ({self.after.session} if self.after is not None else set())
+        if not sessions:
+            return chain.whole
+        if entry.session not in sessions:
             return False
-        return parent.level is MatchLevel.LOCAL or self._asked_before(entry, index)
+        return entry.session in self.proven or self._answers(entry, chain)
 
-    def _output_before(self, index: int) -> int | None:
-        return next((at for at in range(index - 1, -1, -1) if self.positions[at]), None)
-
-    def _parent(self, entry: IndexEntry, index: int) -> TurnMatch | None:
-        """Return the candidate for the output before that this turn continues."""
-        before = self._output_before(index)
-        here = self.positions[before] if before is not None else None
-        return here.match(entry.parent, "") if here is not None else None
-
-    def _asked_before(self, entry: IndexEntry, index: int) -> bool:
-        """Whether the calls before are those that the turn continues, for the same user message.
-
-        Then user message, calls and results are all there. A plain answer says too little.
-        """
-        before, parent = self._output_before(index), self._parent(entry, index)
-        if before is None or parent is None or parent.entry is None:
+    def _answers(self, entry: IndexEntry, chain: Chain) -> bool:
+        """Whether a turn answers the same words as in the log, given that its session is right."""
+        if chain.contradicted:
             return False
-        turn, keys = self.path.turns[before], self.path.keys[before]
-        question = parent.entry.question if turn.calls else ""
-        return bool(question) and keys is not None and asks(turn, keys, question)
-
-    def _named(self, entry: IndexEntry, index: int) -> bool:
-        """Whether the client names the conversation by a hint, or the turn by ids of its own."""
-        if not set(self.path.unique_hints).isdisjoint(entry.hints):
-            return True
-        turn = self.path.turns[index]
-        if not ties.echoed_keys(turn).isdisjoint(entry.keys):
-            return True
-        ids = ties.sorted_ids(turn)
-        return sorted(entry.calls) == ids and any(looks_random(id) for id in ids)
+        return chain.certain or chain.asked or chain.session == entry.session

@@ -93,7 +93,7 @@ def open_turn(tied: Sequence[IndexEntry], home: Origin | None) -> IndexEntry | N
     """
     if any(entry.continued is None for entry in tied):
         return None  # not known
-    here = [entry for entry in tied if _made_at(entry, home)]
+    here = [entry for entry in tied if made_at(entry, home)]
     away_open = any(entry.continued == 0 for entry in tied if entry not in here)
     least = min([entry.continued or 0 for entry in here or tied])
     if least == _SETTLED and (away_open or not here):
@@ -106,7 +106,8 @@ _SETTLED = 2
 """Of `IndexEntry.continued`: the client has seen and continued what came after the turn."""
 
 
-def _made_at(entry: IndexEntry, home: Origin | None) -> bool:
+def made_at(entry: IndexEntry, home: Origin | None) -> bool:
+    """Whether a turn was made where the request goes: by this provider, endpoint and account."""
     origin = entry.origin
     return home is None or (origin.provider, origin.endpoint, origin.account) == (
         home.provider,
