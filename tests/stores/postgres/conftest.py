@@ -7,7 +7,7 @@ import pytest
 
 from stores.samples import StillClock
 from support.postgres_server import SharedServer
-from thoughtline.stores.postgres import PostgresStore, migrations
+from thoughtline.stores.postgres import PostgresStore, migrations, queries
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +72,12 @@ async def empty(postgres, worker_id):
         await admin.execute(f"CREATE DATABASE empty_{worker_id}")
         yield postgres.url(f"empty_{worker_id}")
         await admin.execute(f"DROP DATABASE empty_{worker_id} WITH (FORCE)")
+
+
+@pytest.fixture(autouse=True)
+def patient_feeds(monkeypatch):
+    """Feeds wait for transactions anywhere on the server, so for those of other tests as well."""
+    monkeypatch.setattr(queries, "OWN_WAIT", 30.0)
 
 
 @pytest.fixture
