@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from thoughtline.cli import main
+from thoughtline.engine.secrets import CredentialHash, store_secret
 
 STORE = "sqlite:///talk.db"
 
@@ -83,13 +84,43 @@ def test_erasing_is_for_good():
     assert json.loads(run("cache", "--json").output)["entries"] == 0
 
 
-def test_a_provider_is_known_by_its_upstream_as_well():
+def made_at(endpoint, **account):
+    """Let the thought have been made there."""
     with sqlite3.connect("talk.db") as db:
         [(memo,)] = db.execute("SELECT memo FROM batches WHERE memo <> x''")
         entry = msgspec.msgpack.decode(memo)
-        entry["origin"]["endpoint"] = endpoint = "https://mine.test"
+        entry["origin"] |= {"endpoint": endpoint, **account}
         values = (msgspec.msgpack.encode(entry), endpoint)
         db.execute("UPDATE batches SET memo = ?, endpoint = ? WHERE memo <> x''", values)
+
+
+def test_two_upstreams_at_one_address_are_told_apart_by_their_accounts(monkeypatch):
+    monkeypatch.setenv("WORK_KEY", "key-one")
+    fingerprint = CredentialHash(store_secret(STORE, {}))
+    made_at("https://mine.test", account=fingerprint("key-one"))
+    there = 'base_url = "https://mine.test"\n'
+    work = f'[upstreams.work]\n{there}env_key = "WORK_KEY"\n'
+    Path("thoughtline.toml").write_text(f"{work}[upstreams.home]\n{there}")
+    none = run("cache", "--clear", "--yes", "--provider", "home", "--json")
+    assert json.loads(none.output) == {"cleared": 0}
+    work = run("cache", "--clear", "--yes", "--provider", "work", "--json")
+    assert json.loads(work.output) == {"cleared": 1}
+
+
+def test_where_they_cannot_be_told_apart_it_is_said():
+    made_at("https://mine.test")
+    there = 'base_url = "https://mine.test"\n'
+    Path("thoughtline.toml").write_text(f"[upstreams.work]\n{there}[upstreams.home]\n{there}")
+    asked = run("cache", "--clear", "--provider", "work").output
+    assert "all thoughts of provider work, and of home, which cannot be told apart" in asked
+    cleared = run("cache", "--clear", "--yes", "--provider", "work", "--json")
+    assert json.loads(cleared.output) == {"cleared": 1, "upstreams": ["home", "work"]}
+    erased = run("erase", "--yes", "--provider", "work", "--json")
+    assert json.loads(erased.output) == {"erased": 1, "upstreams": ["home", "work"]}
+
+
+def test_a_provider_is_known_by_its_upstream_as_well():
+    made_at("https://mine.test")
     Path("thoughtline.toml").write_text('[upstreams.mine]\nbase_url = "https://mine.test"\n')
     none = run("cache", "--clear", "--yes", "--provider", "other", "--json")
     assert none.exit_code == 0, none.output

@@ -28,6 +28,7 @@ from thoughtline.log.sessions import Session
 from thoughtline.log.turn_counts import COARSE, FINE
 from thoughtline.stores.base import (
     ALL_ENTRIES,
+    CLIENTS_OWN,
     MAX_CANDIDATES,
     Batch,
     EntryCount,
@@ -700,6 +701,27 @@ class Listing(StoreContract):
         for _ in range(2):
             assert await ids(store, named) == [("t3", ""), ("t1", "")]
             await store.summarise()
+
+    async def test_of_an_endpoint_only_one_account(self, store):
+        there = "https://api.test"
+        for number, account in enumerate(("work", "home", "T", "", "before")):
+            origin = replace(ORIGIN, account=account)
+            await store.append(turn("s", f"t{number}", '"a"', origin=origin))
+        listed = await store.entries()
+        assert [one.account for one in listed] == ["before", "", "T", "home", "work"]
+
+        def only(account, provider="up"):
+            named = EntryFilter(provider=provider, endpoints=(there,))
+            return replace(named, accounts={there: account})
+
+        for _ in range(2):
+            assert await ids(store, only("work")) == [("t0", "")]
+            assert await ids(store, only(CLIENTS_OWN)) == [("t3", ""), ("t2", "")]
+            assert len(await ids(store, only("work", "deepseek"))) == 5  # the policy's name
+            await store.summarise()
+        assert await store.forget(only("work")) == 1
+        assert await store.erase(only("home")) == 1
+        assert await ids(store, ALL_ENTRIES) == [("t4", ""), ("t3", ""), ("t2", "")]
 
     async def test_an_empty_thought_is_not_listed(self, store):
         await store.append(turn("s", "t1", '""', keys=[A], chars=0))

@@ -18,6 +18,7 @@ from thoughtline.cli.store_options import with_log
 
 if TYPE_CHECKING:
     from thoughtline.agents.log import Log
+    from thoughtline.gateway.upstream_entries import UpstreamEntries
     from thoughtline.stores.base import EntryFilter, Progress, Store
 
 _FILTERS = (
@@ -55,7 +56,6 @@ async def cache(log: Log, *, clear: bool, yes: bool, as_json: bool, **which: Any
         thoughtline cache
         thoughtline cache --clear --model deepseek-reasoner
     """
-    from thoughtline.stores.base import EntryFilter
     from thoughtline.stores.deletions import FORGET
 
     if not clear:
@@ -63,12 +63,14 @@ async def cache(log: Log, *, clear: bool, yes: bool, as_json: bool, **which: Any
             raise click.UsageError("filters go with --clear")
         await _show(log.store, as_json=as_json)
         return
-    wanted = await _unambiguous(log.store, EntryFilter(**which, endpoints=_endpoints(which)))
-    confirm(f"Clear {_words(wanted)} from the cache? The log stays.", yes=yes)
+    selected, alike = _selected(which)
+    wanted = await _unambiguous(log.store, selected)
+    confirm(f"Clear {_words(wanted, alike)} from the cache? The log stays.", yes=yes)
     await log.deletions.note(FORGET, wanted)
     with shown_progress("Clearing") as progress:
         cleared = await log.store.forget(wanted, progress=progress)
-    click.echo(json.dumps({"cleared": cleared}) if as_json else f"{cleared} entries cleared")
+    said = {"cleared": cleared, **({"upstreams": alike} if alike else {})}
+    click.echo(json.dumps(said) if as_json else f"{cleared} entries cleared{_of(alike)}")
 
 
 async def _show(store: Store, *, as_json: bool) -> None:
@@ -98,31 +100,55 @@ async def erase(log: Log, *, yes: bool, as_json: bool, **which: Any) -> None:
         thoughtline erase --session 7f3a21c9
         thoughtline erase --tenant alice --yes
     """
-    from thoughtline.stores.base import EntryFilter
     from thoughtline.stores.deletions import ERASE
 
-    wanted = await _unambiguous(log.store, EntryFilter(**which, endpoints=_endpoints(which)))
-    question = f"Erase {_words(wanted)} from the log? This cannot be undone."
+    selected, alike = _selected(which)
+    wanted = await _unambiguous(log.store, selected)
+    question = f"Erase {_words(wanted, alike)} from the log? This cannot be undone."
     confirm(question, yes=yes)
     await log.deletions.note(ERASE, wanted)
     with shown_progress("Erasing") as progress:
         erased = await log.store.erase(wanted, progress=progress)
-    click.echo(json.dumps({"erased": erased}) if as_json else f"{erased} thoughts erased")
+    said = {"erased": erased, **({"upstreams": alike} if alike else {})}
+    click.echo(json.dumps(said) if as_json else f"{erased} thoughts erased{_of(alike)}")
 
 
-def _endpoints(which: dict[str, str | None]) -> tuple[str, ...]:
-    """The endpoints of the upstream that is called as the provider is."""
+def _selected(which: dict[str, Any]) -> tuple[EntryFilter, tuple[str, ...]]:
+    """The filter, and the upstreams of which it is, where they cannot be told apart."""
+    from msgspec.structs import replace
+
+    from thoughtline.stores.base import EntryFilter
+
+    others = {name: value for name, value in which.items() if name != "provider"}
+    if which["provider"] is None:
+        return EntryFilter(**others), ()
+    entries = _upstream_entries(which["provider"])
+    selected = replace(entries.selected(which["provider"]), **others)
+    return selected, entries.alike(which["provider"])
+
+
+def _upstream_entries(name: str) -> UpstreamEntries:
+    """The entries of the upstream that is called so, and of those at the same address."""
     import os
     from pathlib import Path
 
+    from thoughtline.engine.secrets import store_secret
+    from thoughtline.gateway.auth import Auth
+    from thoughtline.gateway.build import make_directory
     from thoughtline.gateway.settings import load
+    from thoughtline.gateway.upstream_entries import UpstreamEntries
 
-    config = click.get_current_context().params.get("config")
-    upstreams = load({"config": config}, os.environ, Path.cwd()).upstreams
-    name = (which["provider"] or "").lower()
-    found = next((one for key, one in upstreams.items() if key.lower() == name), None)
-    bases = (found.base_url, *found.endpoints.values()) if found else ()
-    return tuple(dict.fromkeys(base.rstrip("/") for base in bases))
+    given = click.get_current_context().params
+    flags = {flag: given.get(flag) for flag in ("config", "store_url")}
+    settings = load(flags, os.environ, Path.cwd())
+    upstreams = list(make_directory(settings))
+    named = [one for one in upstreams if one.name.lower() == name.lower()]
+    places = {endpoint for one in named for endpoint in one.all_endpoints}
+    there = [one for one in upstreams if not places.isdisjoint(one.all_endpoints)]
+    options, secret = settings.store, b""
+    if len(there) > 1:  # they are told apart by their accounts
+        secret = store_secret(options.url, os.environ, options.secret)
+    return UpstreamEntries(there, Auth(secret))
 
 
 async def _unambiguous(store: Store, wanted: EntryFilter) -> EntryFilter:
@@ -138,10 +164,16 @@ async def _unambiguous(store: Store, wanted: EntryFilter) -> EntryFilter:
     return wanted
 
 
-def _words(wanted: EntryFilter) -> str:
+def _words(wanted: EntryFilter, alike: tuple[str, ...]) -> str:
     """What a filter means, in words."""
     given = [f"{name} {value}" for _, name, _ in _FILTERS if (value := getattr(wanted, name))]
-    return f"all thoughts of {', '.join(given)}" if given else "all thoughts"
+    words = f"all thoughts of {', '.join(given)}" if given else "all thoughts"
+    others = [name for name in alike if name.lower() != (wanted.provider or "").lower()]
+    return f"{words}, and of {', '.join(others)}, which cannot be told apart," if others else words
+
+
+def _of(alike: tuple[str, ...]) -> str:
+    return f", of {' and '.join(alike)}" if alike else ""
 
 
 def confirm(question: str, *, yes: bool) -> None:

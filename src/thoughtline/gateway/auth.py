@@ -24,6 +24,7 @@ from thoughtline.gateway.hosts import AllowedHosts, hostname
 from thoughtline.gateway.identity import Claims, read_claims
 from thoughtline.gateway.settings import is_loopback
 from thoughtline.log.handles import Handles
+from thoughtline.stores.base import CLIENTS_OWN
 
 _FROM_BROWSERS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode"})
 """Headers in which a browser says which page asks."""
@@ -44,6 +45,9 @@ class Principal(Struct, frozen=True, kw_only=True):
     chosen: tuple[str, ...] = ()  # which of the accounts that its credential opens
     claims: Claims | None = None  # what it says about its account, which only a provider can check
     claimed: bool = False  # the tenant goes by that: a provider that refuses shows it wrong
+
+
+_NOBODY = Principal(tenant="")
 
 
 class Auth:
@@ -120,6 +124,15 @@ class Auth:
             return principal.account
         key = upstream.key or principal.account
         return self.fingerprint("\n".join((key, *(chosen or principal.chosen))))
+
+    def known_account(self, upstream: Upstream) -> str | None:
+        """The account of an upstream's requests, as far as that follows from its settings alone.
+
+        `CLIENTS_OWN`: each client's. None: it depends on the client in another way.
+        """
+        if upstream.key:
+            return self.account(_NOBODY, upstream)
+        return CLIENTS_OWN if self.account(_NOBODY, upstream) == _NOBODY.account else None
 
     def foreign_origin(self, headers: RawHeaders) -> str:
         """The origin of an untrusted web page that asks through a browser; empty: there is none.

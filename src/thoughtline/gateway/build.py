@@ -38,6 +38,7 @@ from thoughtline.gateway.retention import Summaries, Sweep, record_filter
 from thoughtline.gateway.settings import Settings, refuse_exposure
 from thoughtline.gateway.settings.upstreams import same_endpoints
 from thoughtline.gateway.telemetry import Metrics, Telemetry, connect, open_log
+from thoughtline.gateway.upstream_entries import UpstreamEntries
 from thoughtline.providers.prices import Price, PriceTable
 from thoughtline.replay.guard import LostThought
 from thoughtline.replay.plan import ReplayLimits
@@ -318,7 +319,7 @@ def _pages(
         store,
         telemetry,
         deletions,
-        upstreams=proxy.directory,
+        upstreams=UpstreamEntries(proxy.directory, proxy.auth),
         retention=settings.store.retention,
     )
     pages = [

@@ -33,6 +33,7 @@ class Deletion(Struct, kw_only=True, rename="camel"):
 
     deletion: str  # its id
     what: str
+    upstreams: tuple[str, ...] = ()  # whose entries, where they cannot be told apart
     status: str = "running"  # or done, failed
     done: int = 0  # how much of the total is worked through
     total: int = 0
@@ -52,12 +53,19 @@ class Deletions:
         self._known: dict[str, Deletion] = {}
         self._tasks: dict[str, asyncio.Task[int]] = {}
 
-    async def run(self, what: str, delete: Delete, **said: Any) -> Deletion:
+    async def run(
+        self, what: str, delete: Delete, *, upstreams: tuple[str, ...] = (), **said: Any
+    ) -> Deletion:
         """Begin a deletion and wait for it a while; `what` and `said` are for the log line.
 
         Raises what the deletion raises, if that is soon.
         """
-        deletion = Deletion(deletion=self._clock.new_id(), what=what, started_at=self._clock.wall())
+        deletion = Deletion(
+            deletion=self._clock.new_id(),
+            what=what,
+            upstreams=upstreams,
+            started_at=self._clock.wall(),
+        )
         self._known[deletion.deletion] = deletion
         self._drop_old()
         task = asyncio.ensure_future(self._delete(deletion, delete, said))

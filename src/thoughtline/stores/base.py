@@ -86,12 +86,17 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     events: int
 
 
+CLIENTS_OWN = "client"
+"""Stands for the account of each client that shows a credential of its own; none is called so."""
+
+
 class EntryFilter(Struct, frozen=True, kw_only=True):
     """Conditions on thought entries; None matches everything."""
 
     tenant: str | None = None
     provider: str | None = None
     endpoints: tuple[str, ...] = ()  # with `provider`: entries of these endpoints match as well
+    accounts: dict[str, str] = {}  # of an endpoint only this account, or `CLIENTS_OWN`
     model: str | None = None  # as asked for
     call: str | None = None  # the id of a tool call
     session: str | None = None
@@ -111,6 +116,7 @@ class ThoughtEntry(Struct, frozen=True, kw_only=True):
     call: str = ""
     provider: str = ""
     endpoint: str = ""
+    account: str = ""
     model: str = ""
     outcome: Outcome = Outcome.COMPLETED
     chars: int = 0

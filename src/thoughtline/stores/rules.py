@@ -17,9 +17,10 @@ from msgspec.structs import astuple
 from thoughtline.errors import Conflict, StoreError, Unreadable
 from thoughtline.log.events import VERSIONS, Draft, Event, Outcome, Reasoning, decode
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import Carrier, Thought
+from thoughtline.log.parts import Carrier, Origin, Thought
 from thoughtline.stores.base import (
     ALL_ENTRIES,
+    CLIENTS_OWN,
     Batch,
     EntryCount,
     EntryFilter,
@@ -270,10 +271,20 @@ def filter_matches(entry_filter: EntryFilter, tenant: str, entry: IndexEntry) ->
         and entry_filter.model in {None, origin.asked or origin.model}
         and (
             entry_filter.provider in {None, origin.provider}
-            or origin.endpoint in entry_filter.endpoints
+            or (
+                origin.endpoint in entry_filter.endpoints
+                and is_of_account(origin, entry_filter.accounts.get(origin.endpoint), tenant)
+            )
         )
         and (entry_filter.call is None or entry_filter.call in entry.calls)
     )
+
+
+def is_of_account(made: Origin | ThoughtEntry, account: str | None, tenant: str) -> bool:
+    """Whether a thought of this tenant was made for an account; None: for any."""
+    if account == CLIENTS_OWN:
+        return made.account in {"", tenant}
+    return account in {None, made.account}
 
 
 def thought_entry(
@@ -296,6 +307,7 @@ def thought_entry(
         call=call,
         provider=found.provider,
         endpoint=entry.origin.endpoint,
+        account=entry.origin.account,
         model=found.model,
         outcome=entry.outcome,
         chars=entry.chars,

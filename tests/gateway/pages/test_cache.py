@@ -8,13 +8,14 @@ import pytest
 
 from support.built_gateway import KEY, TOOLS, BuiltGateway, configured, converse
 from thoughtline.errors import Unavailable
-from thoughtline.gateway.settings import StoreSettings
+from thoughtline.gateway.settings import Secret, StoreSettings, UpstreamSettings
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Carrier, Thought
 from thoughtline.stores.base import Batch
 from thoughtline.stores.memory import MemoryStore
 
 CACHE = "/api/cache/reasoning"
+LOG = "/api/log/reasoning"
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -292,9 +293,54 @@ def test_a_provider_is_known_by_its_upstream_as_well():
         assert entries(client) == []
 
 
-# -- erasing the log -----------------------------------------------------------------------------
+def two_upstreams(*keys):
+    """The settings of `work` and `home`, at one address, each with its key or with none."""
+    made = {
+        name: UpstreamSettings(name=name, base_url="http://sim", policy="deepseek", key=Secret(key))
+        for name, key in zip(("work", "home"), keys, strict=True)
+    }
+    return configured(upstreams=made)
 
-LOG = "/api/log/reasoning"
+
+def ask_both(client):
+    key = {"authorization": f"Bearer {KEY}"}
+    for name in ("work", "home"):
+        question = {"role": "user", "content": f"hi {name}"}
+        body = {"model": "deepseek-v4-pro", "messages": [question]}
+        assert client.post(f"/u/{name}/v1/chat/completions", json=body, headers=key).is_success
+
+
+@pytest.mark.parametrize("keys", [("one", "two"), ("one", ""), ("", "two")])
+def test_two_upstreams_at_one_address_are_told_apart_by_their_accounts(keys):
+    with BuiltGateway(two_upstreams(*keys)).client() as client:
+        ask_both(client)
+        assert [one["upstream"] for one in entries(client)] == ["home", "work"]
+        for name in ("work", "home"):
+            assert [one["upstream"] for one in entries(client, provider=name)] == [name]
+        assert client.delete(CACHE, params={"provider": "work"}).json() == {"cleared": 1}
+        assert [one["upstream"] for one in entries(client)] == ["home"]
+        erase = {"provider": "home", "confirm": "erase"}
+        assert client.delete(LOG, params=erase).json() == {"erased": 1}
+        assert entries(client) == []
+
+
+@pytest.mark.parametrize("keys", [("same", "same"), ("", "")])
+def test_where_they_cannot_be_told_apart_the_answer_says_so(keys):
+    built = BuiltGateway(two_upstreams(*keys))
+    with built.client() as client:
+        ask_both(client)
+        assert [one["upstream"] for one in entries(client)] == [None, None]
+        said = {"cleared": 2, "upstreams": ["home", "work"]}
+        assert client.delete(CACHE, params={"provider": "Work"}).json() == said
+        assert built.events("cleared")[0]["upstreams"] == ["home", "work"]
+        erase = {"provider": "work", "confirm": "erase"}
+        said = {"erased": 2, "upstreams": ["home", "work"]}
+        assert client.delete(LOG, params=erase).json() == said
+        done = client.get("/api/deletions").json()["deletions"]
+        assert [one["upstreams"] for one in done] == [["home", "work"]] * 2
+
+
+# -- erasing the log -----------------------------------------------------------------------------
 
 
 def test_erasing_wants_a_confirmation():

@@ -1,6 +1,8 @@
 """Thought entries in the file: how they are found, listed and cleared."""
 
-from stores.samples import turn
+from msgspec.structs import replace
+
+from stores.samples import ORIGIN, turn
 from support.sqlite_files import look
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
 from thoughtline.stores.sqlite import entries
@@ -34,6 +36,21 @@ async def test_a_listing_that_begins_far_down_leaves_out_whole_blocks(store, mon
         for offset in range(41):
             listed = await store.entries(which, offset=offset, limit=3)
             assert [(e.turn, e.call) for e in listed] == everything[offset : offset + 3]
+
+
+async def test_of_one_account_no_block_is_left_out_whose_entries_are_others(store, monkeypatch):
+    monkeypatch.setattr(entries, "BLOCK", 4)
+    for number in range(20):
+        origin = replace(ORIGIN, account="mine" if number % 2 else "another's")
+        await store.append(turn("s", f"t{number}", '"hm"', origin=origin))
+    await store.summarise()
+    there = ORIGIN.endpoint
+    mine = EntryFilter(provider="up", endpoints=(there,), accounts={there: "mine"})
+    for offset in range(11):
+        listed = await store.entries(mine, offset=offset, limit=99)
+        assert [e.turn for e in listed] == [
+            f"t{number}" for number in range(19 - 2 * offset, 0, -2)
+        ]
 
 
 async def test_clearing_leaves_keys_and_log_alone(store, tmp_path):

@@ -7,7 +7,6 @@ and `DELETE /api/tenants/{tenant}` deletes all sessions of a tenant. What takes 
 background, see `/api/deletions`.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +15,6 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from thoughtline.engine.endpoints import Upstream
 from thoughtline.gateway.deletions import Deletion, Deletions
 from thoughtline.gateway.failed_requests import erase_failed_requests
 from thoughtline.gateway.pages.page import (
@@ -34,6 +32,7 @@ from thoughtline.gateway.pages.page import (
     tenant_named,
 )
 from thoughtline.gateway.telemetry import Telemetry
+from thoughtline.gateway.upstream_entries import UpstreamEntries
 from thoughtline.log.index import readable
 from thoughtline.stores.base import (
     ALL_ENTRIES,
@@ -122,7 +121,7 @@ class CacheEntry(Struct, frozen=True, kw_only=True, rename="camel"):
 
     tool_call_id: str | None  # null: a turn without calls, or with calls that have no ids
     provider: str
-    upstream: str | None  # its name in the settings; null where none has this endpoint now
+    upstream: str | None  # its name in the settings; null where none fits now, or several do
     model: str
     reasoning: str | None  # null unless it was asked for with `include=reasoning`
     char_count: int
@@ -142,16 +141,18 @@ class CachePage(Struct, frozen=True, kw_only=True, rename="camel"):
     next_cursor: str | None
 
 
-class Cleared(Struct, frozen=True, kw_only=True):
+class Cleared(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many entries were cleared."""
 
     cleared: int
+    upstreams: tuple[str, ...] = ()  # of these, where `provider` cannot be told from others
 
 
-class Erased(Struct, frozen=True, kw_only=True):
+class Erased(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many thoughts were erased from the log."""
 
     erased: int
+    upstreams: tuple[str, ...] = ()  # of these, where `provider` cannot be told from others
 
 
 class Purged(Struct, frozen=True, kw_only=True):
@@ -175,21 +176,14 @@ class CachePages:
         telemetry: Telemetry,
         deletions: Deletions,
         *,
-        upstreams: Iterable[Upstream] = (),
+        upstreams: UpstreamEntries,
         retention: float = 0.0,
     ) -> None:
         self._store = store
         self._telemetry = telemetry
         self._deletions = deletions
         self._retention = retention
-        self._endpoints: dict[str, tuple[str, ...]] = {}  # by an upstream's name, in lower case
-        self._upstreams: dict[str, str] = {}  # endpoint → name
-        for upstream in upstreams:
-            endpoints = upstream.all_endpoints
-            self._endpoints[upstream.name.lower()] = endpoints
-            for endpoint in endpoints:
-                if upstream.configured or endpoint not in self._upstreams:
-                    self._upstreams[endpoint] = upstream.name
+        self._upstreams = upstreams
 
     @page(
         "/api/cache/reasoning",
@@ -229,16 +223,17 @@ class CachePages:
     async def clear(self, request: Request, query: dict[str, Any]) -> Cleared | Response:
         """Clear entries, which are then not put back any more; the log keeps the thoughts."""
         which = await self._unambiguous(self._filter(query))
+        alike = self._upstreams.alike(query["provider"])
 
         async def delete(progress: Progress) -> int:
             cleared = await self._store.forget(which, progress=progress)
             if which == ALL_ENTRIES:
                 self._telemetry.reset()
-            self._log("cleared", request, entries=cleared)
+            self._log("cleared", request, entries=cleared, **_named(alike))
             return cleared
 
-        done = await self._deletions.run("cache", delete)
-        return _accepted(done) or Cleared(cleared=done.deleted or 0)
+        done = await self._deletions.run("cache", delete, **_named(alike))
+        return _accepted(done) or Cleared(cleared=done.deleted or 0, upstreams=alike)
 
     @page(
         "/api/log/reasoning",
@@ -250,14 +245,15 @@ class CachePages:
     async def erase(self, request: Request, query: dict[str, Any]) -> Erased | Response:
         """Erase thoughts from the log, for good; what was said beside them stays."""
         which = await self._unambiguous(self._filter(query))
+        alike = self._upstreams.alike(query["provider"])
 
         async def delete(progress: Progress) -> int:
             erased = await self._store.erase(which, progress=progress)
-            self._log("erased", request, thoughts=erased)
+            self._log("erased", request, thoughts=erased, **_named(alike))
             return erased
 
-        done = await self._deletions.run("log", delete)
-        return _accepted(done) or Erased(erased=done.deleted or 0)
+        done = await self._deletions.run("log", delete, **_named(alike))
+        return _accepted(done) or Erased(erased=done.deleted or 0, upstreams=alike)
 
     @page(
         "/api/tenants/{tenant}",
@@ -301,10 +297,9 @@ class CachePages:
         self._telemetry.log.info(event, peer=client_address(request.scope), **said)
 
     def _filter(self, query: dict[str, Any]) -> EntryFilter:
-        tenant, provider = query["tenant"], query["provider"]
-        return EntryFilter(
-            provider=provider,
-            endpoints=self._endpoints.get((provider or "").lower(), ()),
+        tenant = query["tenant"]
+        return replace(
+            self._upstreams.selected(query["provider"]),
             model=query["model"],
             call=query["toolCallId"],
             tenant=None if tenant is None else tenant_named(tenant),
@@ -349,7 +344,7 @@ class CachePages:
         return CacheEntry(
             tool_call_id=entry.call or None,
             provider=entry.provider,
-            upstream=self._upstreams.get(entry.endpoint),
+            upstream=self._upstreams.made_by(entry),
             model=entry.model,
             reasoning=readable(entry.thoughts) if thoughts else None,
             char_count=entry.chars,
@@ -360,6 +355,11 @@ class CachePages:
             tenant=entry.tenant or ANONYMOUS,
             outcome=entry.outcome.value,
         )
+
+
+def _named(alike: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """What a log line says of upstreams that cannot be told apart."""
+    return {"upstreams": alike} if alike else {}
 
 
 def _shares(tallies: dict[str, EntryCount]) -> dict[str, Share]:

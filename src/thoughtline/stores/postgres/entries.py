@@ -190,7 +190,7 @@ class EntryTable:
             changed: dict[bytes, tuple[Values, IndexEntry, int]] = {}
             for row in rows:
                 entry = unpack_memo(row["memo"])
-                if rules.shown_calls(entry):
+                if rules.entry_matches(entry_filter, row["tenant"].decode(), entry):
                     other, cleared = rules.forget_entry(entry, entry_filter)
                     if cleared:
                         changed[row["id"]] = (row, other, cleared)
@@ -372,6 +372,8 @@ def _shown(
 ) -> list[ThoughtEntry]:
     """Return the thought entries that an index entry makes in a listing."""
     entry = unpack_memo(row["memo"])
+    if not rules.filter_matches(entry_filter, row["tenant"].decode(), entry):
+        return []
     known: tuple[Thought, ...] = ()
     if row["id"] in texts:
         known = rules.with_thoughts(entry, unpack_thoughts(texts[row["id"]])).thoughts
