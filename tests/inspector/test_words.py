@@ -49,6 +49,7 @@ def given(module):
 def test_reasons_of_decisions():
     found = {one for module in (matching, replay, guards) for one in given(module)}
     found = {one for one in found if isinstance(one, str)} | UNMATCHED
+    found |= {matching.LINEAGE, matching.OPEN, matching.EQUAL}
     assert {"unknown", "lineage", "dangling", "before a gap", "had none", "renamed"} <= found
     patterns = re.compile(r"foreign |turn ")  # a sentence is made of these
     needs = {Need.FORBIDDEN.value, Need.NONE.value}

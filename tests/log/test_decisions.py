@@ -171,6 +171,29 @@ def test_each_word_has_a_meaning_and_outputs_are_counted_by_them():
     assert sum(count_words(()).values()) == 0
 
 
+@pytest.mark.parametrize("action", [Action.DROPPED, Action.PLACEHOLDER])
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        ("refused", "missed"),
+        ("unreadable there", "missed"),
+        (TIED, "tied"),
+        ("foreign account", ""),  # its seal is in the log
+        ("forbidden", ""),  # not wanted there, so nothing is missed
+        ("none", ""),
+        ("thinking off", ""),
+    ],
+)
+def test_an_output_whose_turn_is_not_found_says_so_whatever_went_out(action, reason, word):
+    one = ReplayDecision(turn=0, action=action, reason=reason)
+    counted = {name.value: count for name, count in count_words([one]).items() if count}
+    assert counted == {action.value: 1} | ({word: 1} if word else {})
+    assert tally([one]) == counted
+    assert one.word.value == action.value
+    found = ReplayDecision(turn=0, action=action, reason=reason, level=MatchLevel.FULL, entry="t")
+    assert tally([found]) == {action.value: 1}
+
+
 def test_the_reference_says_the_same():
     page = Path(__file__).parents[2] / "docs/reference/replay-header.md"
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page.read_text("utf-8"), re.MULTILINE)
@@ -181,7 +204,7 @@ of_any_kind = st.builds(
     ReplayDecision,
     turn=st.integers(0, 3),
     action=st.sampled_from(Action),
-    reason=st.sampled_from(["", "unknown", TIED, "uncorroborated", "had none"]),
+    reason=st.sampled_from(["", "unknown", TIED, "uncorroborated", "had none", "refused"]),
     level=st.sampled_from(MatchLevel),
     entry=st.sampled_from(["", "t0", "t1"]),
 )

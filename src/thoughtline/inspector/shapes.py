@@ -123,7 +123,7 @@ class DecisionCounts(Struct, frozen=True, kw_only=True, rename="camel"):
     absent: int = 0
     placeholder: int = 0
     dropped: int = 0
-    missed: int = 0  # those of the absent and the placeholders whose turn is not in the log
+    missed: int = 0  # those of absent, placeholder and dropped whose turn is not in the log
     tied: int = 0  # those for which several turns in the log fit equally well
 
 

@@ -81,8 +81,12 @@ THINKING_OFF = "thinking off"
 """Reason of leaving thoughts out of a request that goes out with thinking switched off."""
 TIED = "ambiguous"
 """Reason of decisions about outputs for which several turns were found."""
-UNMATCHED = frozenset({"unknown", TIED, "uncorroborated"})
-"""Reasons of decisions about outputs whose turn was not found."""
+REFUSED = "refused"
+"""Reason of dropping what a client brings: the target refused it once."""
+UNREADABLE = "unreadable there"
+"""Reason of dropping what a client brings: the target has no place for it."""
+UNMATCHED = frozenset({"unknown", TIED, "uncorroborated", REFUSED, UNREADABLE})
+"""Reasons of decisions about outputs whose turn was not found, if none is named."""
 
 
 class ReplayDecision(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -108,10 +112,10 @@ class ReplayDecision(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
 
     @property
     def unmatched(self) -> bool:
-        """Whether the output goes out without thoughts because its turn was not found."""
+        """Whether the output goes out without thoughts, and its turn was not found."""
         return (
             self.level is MatchLevel.NONE
-            and self.action in (Action.ABSENT, Action.PLACEHOLDER)
+            and self.action in (Action.ABSENT, Action.PLACEHOLDER, Action.DROPPED)
             and self.reason in UNMATCHED
         )
 
@@ -207,8 +211,9 @@ def _tallied(kind: DecisionKind) -> tuple[str, ...]:
 def word_counts(kinds: KindCounts) -> tuple[int, ...]:
     """Count the outputs by word, zeros included, in the order of `HEADER_ORDER`.
 
-    One with a placeholder whose turn was not found counts as both: `placeholder`, and `missed` or
-    `tied`. `absent` are only those that lack nothing.
+    One whose turn was not found, and that goes out with a placeholder or without what the client
+    brought, counts as both: `placeholder` or `dropped`, and `missed` or `tied`. `absent` are only
+    those that lack nothing.
     """
     counts = [0] * len(HEADER_ORDER)
     for kind, count in kinds.items():
@@ -222,7 +227,7 @@ def _places(kind: DecisionKind) -> tuple[int, ...]:
     """Where in the order of the header decisions of a kind count."""
     one = example(kind)
     words = [one.word] if one.action is not Action.UNKNOWN else []
-    if one.unmatched and one.action is Action.PLACEHOLDER:
+    if one.unmatched and one.action is not Action.ABSENT:
         words.append(ReplayWord.TIED if one.tied else ReplayWord.MISSED)
     return tuple([HEADER_ORDER.index(word) for word in words])
 

@@ -12,7 +12,16 @@ from functools import cached_property
 
 from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.log import keys as k
-from thoughtline.log.decisions import Action, MatchLevel, ReplayDecision, count_kinds
+from thoughtline.log.decisions import (
+    REFUSED,
+    TIED,
+    UNMATCHED,
+    UNREADABLE,
+    Action,
+    MatchLevel,
+    ReplayDecision,
+    count_kinds,
+)
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import RIDING, Blob, Carrier, Origin, Text, Thought
 from thoughtline.log.quirks import Need, Scope
@@ -47,8 +56,6 @@ _REQUIRED, _IGNORED, _ITEM = Need.REQUIRED, Need.IGNORED, Carrier.ITEM
 _LOOPS = (Scope.LOOP, Scope.FIRST_CALL)
 _DECISIVE = frozenset({_REQUIRED, _IGNORED, *NEVER})
 """Needs that decide something; others say how much is lost without a thought."""
-REFUSED = "refused"
-"""Reason of dropping what a client brings: the target refused it once."""
 _OVER_LIMIT = "over the limit"
 _HANDLE = "handle"
 """Stands for a field of `Origin`: a translated answer gave it to its client, and no provider."""
@@ -246,7 +253,7 @@ class _Planner:
             self._revise(index, placed)
             self._record(index, Action.REPLACED, "renamed", match, thoughts=len(placed))
         else:
-            self._without(index, turn, match, need, "unreadable there", drop=True)
+            self._without(index, turn, match, need, UNREADABLE, drop=True)
 
     def _lacks_signature(self, turn: Turn, need: Need, placed: Sequence[PlacedThought]) -> bool:
         """Whether a call must be signed, and what goes out with it is only readable."""
@@ -288,7 +295,8 @@ class _Planner:
     ) -> None:
         """Send this output without its thought: absent, as a placeholder, or with thinking off."""
         echo = _echo(turn)
-        action = Action.DROPPED if drop else Action.ABSENT
+        nothing_to_drop = match.entry is None and not echo
+        action = Action.DROPPED if drop and not nothing_to_drop else Action.ABSENT
         if need is _REQUIRED and self.policy.lost:
             action = Action.PLACEHOLDER
             placed = [PlacedThought(_first(turn), self.policy.reads[0], self.policy.lost)]
@@ -303,6 +311,8 @@ class _Planner:
                 self._revise(index, [], anonymous=items)
         if reason != "had none" and self._full_key(index) not in self.skipped_before:
             self.skipped[self._full_key(index)] = reason
+        if nothing_to_drop or (match.reason == TIED and reason in UNMATCHED):
+            reason = match.reason
         self._record(index, action, reason, match, left=left or (len(echo) if drop else 0))
 
     # -- what may go -----------------------------------------------------------------------------

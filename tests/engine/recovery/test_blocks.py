@@ -301,6 +301,17 @@ async def test_unsigned_blocks_are_stripped_and_signed_ones_stay():
 # -- modified ------------------------------------------------------------------------------------
 
 
+async def test_what_a_client_brings_of_turns_that_are_not_in_the_log_is_dropped_and_missed():
+    _, client = claude()
+    await client.run(3, direct=True)
+    client.turns[:] = [
+        altered(turn, lambda block: block | {"signature": ""}) for turn in client.turns
+    ]
+    answer = await client.say(*client.next())
+    assert answer.status == 200
+    assert "missed=3; placeholder=0; dropped=3; " in answer.header("x-thoughtline-replay")
+
+
 async def test_modified_blocks_of_the_running_loop_go_and_thinking_is_off():
     gateway, client = claude()
     await client.run(1, direct=True)

@@ -72,6 +72,18 @@ async def test_ids_go_where_the_thought_they_ask_for_is_not_known():
     assert audit(gateway) == "exact=3; altered=0; missing=4; misplaced=0; foreign=0"
 
 
+async def test_outputs_that_are_not_in_the_log_are_missed_also_where_their_ids_were_refused():
+    """The client brought no thought of theirs, so none was dropped."""
+    client = Echo(gateway_with("openai", "openai"), "responses", GPT, alter=thoughtless)
+    client.alter, alter = (lambda items: items), client.alter
+    await client.run(3, direct=True)
+    client.alter = alter
+    for missed in (3, 3):
+        answer = await client.say(*client.next())
+        told = answer.header("x-thoughtline-replay")
+        assert f"missed={missed}; placeholder=0; dropped=0; " in told, told
+
+
 async def test_the_thought_goes_back_where_only_an_id_says_which():
     """The client has rewritten its whole history; the ids it keeps are the provider's."""
     gateway = gateway_with("openai", "openai")
