@@ -6,13 +6,9 @@ keys) and is counted once. An answer that was read while something was written u
 lack that, so it is not cached: see `reading`.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from itertools import compress, repeat
-from operator import is_, itemgetter
 from sys import getsizeof
-from typing import Any
 
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import MAX_CANDIDATES, Batch
@@ -28,9 +24,6 @@ THOUGHT_SIZE = 300
 
 ANSWER_SIZE = 300
 """Bytes that an answer costs beside its entries, also when it is empty."""
-
-_is_none = partial(is_, None)
-_is_found = itemgetter(1)  # of key and answer: whether that is not empty
 
 
 def cache_keys(batch: Batch) -> list[CacheKey]:
@@ -73,13 +66,18 @@ class AnswerCache:
         self, tenant: str, keys: Sequence[bytes]
     ) -> tuple[dict[bytes, Sequence[IndexEntry]], list[bytes]]:
         """Return what is filed under these keys, and the keys whose answer is not cached."""
-        names = list(zip(repeat(tenant), keys))
-        answers = list(map(self._answers.get, names))
-        missing = list(compress(keys, map(_is_none, answers)))
-        cached = filter(self._answers.__contains__, names) if missing else names
-        deque(map(self._answers.move_to_end, cached), 0)
-        found: Any = filter(_is_found, zip(keys, answers, strict=True))
-        return dict(found), missing
+        found: dict[bytes, Sequence[IndexEntry]] = {}
+        missing: list[bytes] = []
+        for key in keys:
+            cache_key = (tenant, key)
+            answer = self._answers.get(cache_key)
+            if answer is None:
+                missing.append(key)
+                continue
+            self._answers.move_to_end(cache_key)
+            if answer:
+                found[key] = answer
+        return found, missing
 
     def note_write(self, batch: Batch) -> None:
         """Note that a batch is being written, or was: running look-ups may not see it."""
@@ -89,9 +87,10 @@ class AnswerCache:
     def add(self, batch: Batch) -> None:
         """Add the entries of a batch to the answers that are cached under their keys."""
         for entry in batch.index:
-            names = zip(repeat(batch.tenant), entry.keys)
-            for name in filter(self._answers.__contains__, names):
-                self._put_first(name, entry, self._answers[name])
+            for key in entry.keys:
+                answer = self._answers.get((batch.tenant, key))
+                if answer is not None:
+                    self._put_first((batch.tenant, key), entry, answer)
 
     def bound(self, reserved: int) -> None:
         """Keep within the limits, of which so many bytes are taken by something else."""

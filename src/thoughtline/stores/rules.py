@@ -6,7 +6,6 @@ thought entries it makes, and what remains of a thought that is to be forgotten.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import count, repeat
 from operator import attrgetter
 
@@ -45,7 +44,6 @@ _forks = msgspec.json.Decoder(_Fork)
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 _DRAFT_TYPES = frozenset({(str, str, time, str, int, str) for time in (float, int)})
 """Types that the fields of a draft may have."""
-_types_of = partial(map, type)
 _time, _type = attrgetter("at"), attrgetter("type")
 
 
@@ -57,7 +55,7 @@ def check_batch(batch: Batch) -> None:
                 f"an index entry of session {entry.session!r} cannot be filed "
                 f"with session {batch.session!r}"
             )
-    if not _DRAFT_TYPES.issuperset(map(tuple, map(_types_of, map(astuple, batch.drafts)))):
+    if not {tuple(map(type, astuple(one))) for one in batch.drafts} <= _DRAFT_TYPES:
         raise StoreError("an event has a value of another type than its field")
 
 
