@@ -18,6 +18,12 @@ async def test_an_empty_database_is_made_at_the_start_by_whoever_is_first(empty)
         await store.close()
 
 
+def test_each_migration_has_a_number_of_its_own():
+    files = [file.name for file in migrations.SQL.iterdir() if file.name[:4].isdigit()]
+    assert sorted(migrations.steps().values()) == sorted(files)
+    assert list(migrations.steps()) == list(range(1, len(files) + 1))
+
+
 async def test_tables_of_another_program_are_left_alone(empty):
     async with Connected(empty) as connection:
         await connection.execute("CREATE TABLE precious (x int)")

@@ -3,6 +3,7 @@
 import asyncio
 import random
 
+import pytest
 from msgspec.structs import replace
 
 from stores.samples import notes, turn
@@ -70,6 +71,55 @@ async def test_one_that_the_database_does_not_take_does_not_hold_up_the_others(s
         return_exceptions=True,
     )
     assert [isinstance(o, StoreError) for o in outcomes] == [False, True, False]
+
+
+async def test_who_stops_waiting_has_its_batch_written_all_the_same(store, db):
+    await store.append(notes("s"))
+    async with db.transaction():
+        await db.execute("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
+        first = asyncio.create_task(store._writer.append(pack(notes("a"))))
+        await asyncio.sleep(0.05)  # it is being written
+        waiting = [asyncio.create_task(store._writer.append(pack(notes(s)))) for s in "bcd"]
+        await asyncio.sleep(0.01)
+        first.cancel()
+        waiting[1].cancel()
+        flushing = asyncio.create_task(store._writer.flush())
+    assert await waiting[0] == await waiting[2] == -1
+    await flushing
+    assert [len(await store.read(session)) for session in "abcd"] == [1, 1, 1, 1]
+
+
+_TURN = turn("s", "t1", '"x"', keys=[A])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (notes("s"), notes("s"), False),
+        (_TURN, turn("s", "t2", '"x"', keys=[A]), False),
+        (notes("s", id="i"), notes("s", id="i"), True),
+        (notes("s"), notes("s", tenant="U"), True),
+        (notes("s", expect=0), notes("s"), True),
+        (notes("s"), notes("s", expect=0), True),
+        (replace(_TURN, drafts=()), replace(_TURN, drafts=()), True),
+        (replace(_TURN, index=()), replace(_TURN, drafts=()), True),  # thoughts change an entry
+    ],
+)
+def test_which_batches_of_a_session_cannot_be_judged_together(one, other, expected):
+    assert writer.depends(pack(other), [pack(notes("s")), pack(one)]) is expected
+
+
+async def test_batches_that_depend_on_one_another_are_judged_one_after_the_other(store):
+    await store.find("T", [A])  # its epoch is known: they come together
+    outcomes = await asyncio.gather(
+        *(store.append(notes("s", id="i")) for _ in range(2)),
+        *(store.append(notes("s", expect=0)) for _ in range(2)),
+        *(store.append(replace(_TURN, session="s")) for _ in range(2)),
+        return_exceptions=True,
+    )
+    assert [isinstance(o, Conflict) for o in outcomes] == [False, False, False, True, False, False]
+    assert [e.seq for e in await store.read("s")] == list(range(8))
+    assert [entry.turn for entry in (await store.find("T", [A]))[A]] == ["t1"]
 
 
 async def test_groups_in_opposite_order_do_not_deadlock(database):

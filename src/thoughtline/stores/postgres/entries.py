@@ -338,8 +338,8 @@ class EntryTable:
                 [entry_id(id, turn.encode()) for turn in remove],
                 [1] * len(rows),
                 *columns,
-                [n + 1 for n, _ in names],
-                [name for _, name in names],
+                [n for n, own in enumerate(names, 1) for _ in own],
+                list(chain.from_iterable(names)),
             )
             if old["current"]:
                 break

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from thoughtline.errors import StoreError
 from thoughtline.log.events import Draft, Event
@@ -77,7 +79,7 @@ class PackedBatch(Struct, eq=False):
     newest: float | None
     rows: list[Row]
     entries: list[EntryRow]
-    names: list[tuple[int, bytes]]  # which of the entries, from 0
+    names: list[list[bytes]]  # of each entry
     pointers: list[tuple[bytes, str, bytes]]  # about, kind, data
     size: int  # about how many bytes go over the line
     epoch: int | None = None  # of the tenant when the batch was made, where it had to wait since
@@ -95,39 +97,43 @@ def pack(batch: Batch) -> PackedBatch:
 
 def _pack(batch: Batch) -> PackedBatch:
     session, tenant = batch.session.encode(), batch.tenant.encode()
+    drafts = batch.drafts
+    shape = _shape(tuple([draft.type for draft in drafts]))
+    times = [draft.at for draft in drafts]
     rows: list[Row] = []
-    pointers: list[tuple[bytes, str, bytes]] = []
-    turns = first = size = 0
-    for last, turn in _spans(batch.drafts):
-        drafts = batch.drafts[first:last]
-        row = _row(session, len(rows), first, drafts, turn)
+    first = size = 0
+    for last, turn in _spans(drafts, shape):
+        row = _row(session, len(rows), first, drafts[first:last], turn)
         rows.append(row)
         size += len(row[8]) + len(row[9] or b"")
         first = last
-    for draft in batch.drafts:
-        if draft.type == "turn_started":
-            turns += 1
-        elif draft.type in rules.REFERRING_TYPES:
-            about = rules.referred_id(draft.type, draft.data)
-            if about is not None:
-                kind = REFUSAL if draft.type == "quarantined" else FORK
-                pointers.append((about.encode(), kind, _pointer(draft)))
     entries, names = pack_entries(session, tenant, batch.index)
-    times = [draft.at for draft in batch.drafts]
+    for entry, own in zip(entries, names, strict=True):
+        size += len(entry[8]) + 40 * len(own)
     return PackedBatch(
         batch,
         batch.id.encode() or os.urandom(16),
         session,
         tenant,
-        turns,
+        shape.starts,
         min(times, default=None),
         max(times, default=None),
         rows,
         entries,
         names,
-        pointers,
-        size + sum([len(entry[8]) for entry in entries]) + 40 * len(names) + 500,
+        _pointers([drafts[n] for n in shape.references]) if shape.references else [],
+        size + 500,
     )
+
+
+def _pointers(drafts: Sequence[Draft]) -> list[tuple[bytes, str, bytes]]:
+    pointers: list[tuple[bytes, str, bytes]] = []
+    for draft in drafts:
+        about = rules.referred_id(draft.type, draft.data)
+        if about is not None:
+            kind = REFUSAL if draft.type == "quarantined" else FORK
+            pointers.append((about.encode(), kind, _pointer(draft)))
+    return pointers
 
 
 def _pointer(draft: Draft) -> bytes:
@@ -136,18 +142,35 @@ def _pointer(draft: Draft) -> bytes:
     return msgspec.json.encode(record) if record is not None else b""
 
 
-def _spans(drafts: Sequence[Draft]) -> list[tuple[int, str | None]]:
+class _Shape(NamedTuple):
+    """What the types of some events say about them."""
+
+    kinds: int
+    starts: int  # how many turns start
+    about: tuple[int, ...]  # places of those that are about a turn of their own: starts, thoughts
+    references: tuple[int, ...]  # places of refusals and forks
+
+
+@lru_cache(1024)
+def _shape(types: tuple[str, ...]) -> _Shape:
+    """Return what types say: most turns have the same."""
+    return _Shape(
+        kinds_mask(types),
+        types.count("turn_started"),
+        tuple([n for n, type in enumerate(types) if type in ("turn_started", "reasoning")]),
+        tuple([n for n, type in enumerate(types) if type in rules.REFERRING_TYPES]),
+    )
+
+
+def _spans(drafts: Sequence[Draft], shape: _Shape) -> list[tuple[int, str | None]]:
     """Return where the rows of a batch end, and the turn that each is about."""
     spans: list[tuple[int, str | None]] = []
     turn: str | None = None
-    for n, draft in enumerate(drafts):
-        if draft.type == "turn_started":
-            about = draft.id
-        elif draft.type == "reasoning":
-            about = draft.parent
-        else:
-            continue
-        if turn is not None and (about != turn or draft.type == "turn_started"):
+    for n in shape.about:
+        draft = drafts[n]
+        starts = draft.type == "turn_started"
+        about = draft.id if starts else draft.parent
+        if turn is not None and (starts or about != turn):
             spans.append((n, turn))
         turn = about
     if drafts:
@@ -156,26 +179,23 @@ def _spans(drafts: Sequence[Draft]) -> list[tuple[int, str | None]]:
 
 
 def _row(session: bytes, nth: int, first: int, drafts: Sequence[Draft], turn: str | None) -> Row:
-    kinds = 0
     started: bytes | None = None
     parent: bytes | None = None
-    said: list[tuple[str, str, float, str, int, str | None]] = []
+    said: list[tuple[str, str, float, str, int, str | None]] = list(map(astuple, drafts))
     thoughts: list[tuple[int, str]] = []
-    for draft in drafts:
-        type = draft.type
-        kinds |= _BITS.get(type, _OTHER)
-        if type == "reasoning":
+    shape = _shape(tuple([draft.type for draft in drafts]))
+    for n in shape.about:
+        draft = drafts[n]
+        if draft.type == "reasoning":
             thoughts.append((draft.version, draft.data))
-            said.append((draft.id, draft.parent, draft.at, type, draft.version, None))
-            continue
-        said.append((draft.id, draft.parent, draft.at, type, draft.version, draft.data))
-        if type == "turn_started" and draft.parent:
+            said[n] = (draft.id, draft.parent, draft.at, "reasoning", draft.version, None)
+        elif draft.parent:
             started, parent = draft.id.encode(), draft.parent.encode()
     return (
         nth,
         first,
         len(drafts),
-        kinds,
+        shape.kinds,
         max([draft.at for draft in drafts]),
         entry_id(session, turn.encode()) if turn is not None and thoughts else None,
         started,
@@ -218,12 +238,11 @@ def call_name(tenant: bytes, call: str) -> bytes:
 
 def pack_entries(
     session: bytes, tenant: bytes, index: Sequence[IndexEntry]
-) -> tuple[list[EntryRow], list[tuple[int, bytes]]]:
-    """Return index entries as rows, and their names; of those of one turn the last."""
+) -> tuple[list[EntryRow], list[list[bytes]]]:
+    """Return index entries as rows, and the names of each; of those of one turn the last."""
     index = distinct(index)
     entries = [pack_entry(session, entry) for entry in index]
-    names = [(n, name) for n, entry in enumerate(index) for name in _plain_names(tenant, entry)]
-    return entries, names
+    return entries, [_plain_names(tenant, entry) for entry in index]
 
 
 def _plain_names(tenant: bytes, entry: IndexEntry) -> list[bytes]:

@@ -374,7 +374,8 @@ def entry_names(seal: TenantSeal, entry: IndexEntry, *, version: int) -> list[by
 def seal_batch(packed: PackedBatch, seal: TenantSeal) -> PackedBatch:
     """Return a batch with its content sealed, if that is switched on."""
     if not seal.seals:
-        return msgspec.structs.replace(packed, key=seal.version)
+        same = packed.key == seal.version
+        return packed if same else msgspec.structs.replace(packed, key=seal.version)
     entries, names = seal_entries(packed.entries, packed.batch.index, seal)
     return msgspec.structs.replace(
         packed,
@@ -395,11 +396,8 @@ def _sealed_row(row: Row, packed: PackedBatch, seal: TenantSeal) -> Row:
 
 def seal_entries(
     entries: Sequence[EntryRow], index: Sequence[IndexEntry], seal: TenantSeal
-) -> tuple[list[EntryRow], list[tuple[int, bytes]]]:
-    """Return packed entries as they are stored, and their names."""
-    names = [
-        (n, name)
-        for n, entry in enumerate(distinct(index))
-        for name in entry_names(seal, entry, version=seal.version if seal.seals else 0)
-    ]
+) -> tuple[list[EntryRow], list[list[bytes]]]:
+    """Return packed entries as they are stored, and the names of each."""
+    version = seal.version if seal.seals else 0
+    names = [entry_names(seal, entry, version=version) for entry in distinct(index)]
     return [(*row[:8], seal.seal_entry(row[8], row[0], "memo")) for row in entries], names

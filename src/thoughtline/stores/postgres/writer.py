@@ -30,15 +30,13 @@ MAX_BYTES = 4 << 20
 RESENT_NANOSECONDS, RESENT_BYTES = 30_000_000_000, 64 << 20
 """How much of what was written is said again after a failover, at most."""
 
-APPEND = call("append_2", 39)
+APPEND = call("append_3", 5)
 _UNFILE = """
 DELETE FROM names AS n USING unnest($1::bytea[], $2::bigint[]) AS g (name, filed)
 WHERE n.name = g.name AND n.filed = g.filed
 """
 _WRITTEN, _OTHER_TENANT, _UNEXPECTED, _DELETED, _NEW = "w", "t", "e", "g", "n"
 _OTHER_KEY = "k"
-
-_ROW_COLUMNS, _ENTRY_COLUMNS, _POINTER_COLUMNS = 10, 9, 3
 
 
 class Overtaken(Conflict):
@@ -61,38 +59,37 @@ class _Pending:
             self.done.set_result(last)
 
 
-def _columns(rows: list[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
-    return list(zip(*rows, strict=True)) if rows else [()] * width
-
-
 def arguments(now: float | None, group: Sequence[PackedBatch]) -> list[Any]:
-    """Return what `append_2` is called with."""
-    rows = [(n, *row) for n, p in enumerate(group, 1) for row in p.rows]
+    """Return what `append_3` is called with."""
+    batches: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     entries: list[tuple[Any, ...]] = []
-    names: list[tuple[int, bytes]] = []
-    for n, packed in enumerate(group, 1):
-        before = len(entries) + 1
-        names += [(entry + before, name) for entry, name in packed.names]
-        entries += [(n, *entry) for entry in packed.entries]
-    pointers = [(n, *pointer) for n, p in enumerate(group, 1) for pointer in p.pointers]
-    return [
-        now,
-        [p.id for p in group],
-        [p.session for p in group],
-        [p.tenant for p in group],
-        [p.batch.expect for p in group],
-        [len(p.batch.drafts) for p in group],
-        [p.turns for p in group],
-        [p.oldest for p in group],
-        [p.newest for p in group],
-        [p.batch.kept for p in group],
-        [p.epoch for p in group],
-        [p.key for p in group],
-        *_columns(rows, 1 + _ROW_COLUMNS),
-        *_columns(entries, 1 + _ENTRY_COLUMNS),
-        *_columns(names, 2),
-        *_columns(pointers, 1 + _POINTER_COLUMNS),
-    ]
+    pointers: list[tuple[Any, ...]] = []
+    for n, p in enumerate(group, 1):
+        batch = p.batch
+        about = p.turns, p.oldest, p.newest, batch.kept, p.epoch, p.key
+        batches.append((p.id, p.session, p.tenant, batch.expect, len(batch.drafts), *about))
+        rows += [(n, *row) for row in p.rows]
+        for names, entry in zip(p.names, p.entries, strict=True):
+            entries.append((n, b"".join(names), *entry))
+        pointers += [(n, *pointer) for pointer in p.pointers]
+    return [now, batches, rows, entries, pointers]
+
+
+def depends(packed: PackedBatch, others: Sequence[PackedBatch]) -> bool:
+    """Whether a batch can only be judged when others of its session are written."""
+    ids = {entry[0] for entry in packed.entries}
+    for other in others:
+        if (
+            other.id == packed.id
+            or other.tenant != packed.tenant
+            or other.batch.expect is not None
+            or packed.batch.expect is not None
+            or not ids.isdisjoint([entry[0] for entry in other.entries])
+            or not ids.isdisjoint([row[5] for row in other.rows])
+        ):
+            return True
+    return False
 
 
 class GroupWriter:
@@ -131,7 +128,7 @@ class GroupWriter:
         pending = _Pending(packed)
         self._queue.append(pending)
         self._start()
-        return await asyncio.shield(pending.done)
+        return await pending.done
 
     def _start(self) -> None:
         if self._task is None or self._task.done():
@@ -190,27 +187,14 @@ class GroupWriter:
     def _next_group(self) -> list[_Pending]:
         """Take from the queue what can be judged together."""
         group: list[_Pending] = []
-        alone: dict[bytes, bool] = {}  # session → whether its batch expects something
-        tenants: dict[bytes, bytes] = {}
-        batches: set[tuple[bytes, bytes]] = set()
-        entries: set[bytes] = set()
+        sessions: dict[bytes, list[PackedBatch]] = {}  # entries of two have nothing in common
         size = 0
         while self._queue and len(group) < MAX_BATCHES and size < MAX_BYTES:
             packed = self._queue[0].packed
-            session = packed.session
-            expects = packed.batch.expect is not None
-            ids = {entry[0] for entry in packed.entries}
-            if (
-                (session, packed.id) in batches
-                or (session in alone and (expects or alone[session]))
-                or tenants.get(session, packed.tenant) != packed.tenant
-                or not entries.isdisjoint(ids)
-            ):
+            others = sessions.setdefault(packed.session, [])
+            if others and depends(packed, others):
                 break
-            alone[session], tenants[session] = expects, packed.tenant
-            batches.add((session, packed.id))
-            entries |= ids
-            entries.update([row[5] for row in packed.rows if row[5] is not None])
+            others.append(packed)
             size += packed.size
             group.append(self._queue.popleft())
         return group
