@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from thoughtline.stores.sealing.keychain import Keychain
 
 _PRIMARY = "SELECT master FROM sealing"
-_NOTE = "SELECT note_deletion_1($1, $2, $3)"
+_NOTE = "SELECT note_deletion_1($1, $2, $3), currval('filings') AS epoch"
 _SINCE = """
 SELECT (SELECT coalesce(max(epoch), 0) FROM tenants WHERE tenant IN ($1, '')) AS epoch, g.what,
-    now_1($3) - g.at AS age
+    g.epoch AS noted, now_1($3) - g.at AS age
 FROM (VALUES (1)) AS one LEFT JOIN gone AS g
     ON g.tenant IN ($1, '') AND g.at >= now_1($3) - $2::float8
 ORDER BY g.epoch
@@ -53,6 +53,7 @@ class DeletionLog:
         self._clock = clock
         self._now = now
         self._keychain = keychain
+        self._own = (0, 0)  # when this node last noted one, and the epoch that it raised
 
     async def note_purge(self, session: str | None, tenant: str | None) -> None:
         """Note that sessions are about to be deleted."""
@@ -66,20 +67,23 @@ class DeletionLog:
             # Read now: a key that this node took for the newest may have been retired since.
             ((self._keychain.primary,),) = await self._connections.read(_PRIMARY)
             what = self._keychain.seal_note(what)
-        await self._connections.write(_NOTE, tenant, what, self._now())
+        ((_, epoch),) = await self._connections.write(_NOTE, tenant, what, self._now())
+        self._own = self._clock.mono(), epoch
 
     async def since(self, tenant: str, moment: int) -> tuple[list[NotedDeletion], int]:
         """Return what was deleted since a moment of the clock that never goes back, and the epoch.
 
         Each has its time by this machine's clock, at the latest. The database says only how long
-        ago it was, since its clock is another one.
+        ago it was, since its clock is another one. What this node has noted before, and all that
+        was noted before that, is left out for certain.
         """
+        before = self._own[1] if self._own[0] < moment else 0
         asked = (self._clock.mono() - moment) / 1e9
         rows = await self._connections.read(_SINCE, tenant.encode(), asked + _MARGIN, self._now())
         passed, now = (self._clock.mono() - moment) / 1e9, self._clock.wall()
         found: list[NotedDeletion] = []
         for row in rows:
-            if row["what"] is not None and row["age"] < passed:
+            if row["what"] is not None and row["age"] < passed and row["noted"] > before:
                 what: bytes = row["what"]
                 if self._keychain is not None:
                     what = self._keychain.open_note(what)
