@@ -6,7 +6,8 @@ python -m benchmarks.soak --kills 20 --clients 4 --seconds 120
 Clients of four dialects talk to strict simulated providers (Kimi and Gemini among them) through a
 real gateway with a SQLite file. They throw thoughts away, and ask again when the line breaks, as
 clients do. Meanwhile the gateway is killed and started again, every tenth time while another
-program holds the lock of the file. Counted at the end:
+program holds the lock of the file. Killed so often, a process may not live long enough to write the
+turns that waited beside the store; the last one is given the time. Counted at the end:
 
 - lost: turns that a client has received in full, and that are not in the store;
 - missing: thoughts that are absent from the last request of a conversation;
@@ -48,6 +49,9 @@ _BODY = {"messages": {"thinking": {"type": "enabled", "budget_tokens": 4096}}}
 
 TURNS = 8
 """Exchanges of a conversation."""
+CATCHING_UP = 60.0
+"""Seconds in which what waits beside the store is written, when nobody asks any more."""
+
 ENDING = 60.0
 """Seconds that conversations are given to end, of a quarter of the time at most."""
 
@@ -98,6 +102,17 @@ class Gateway:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    def catch_up(self) -> None:
+        """Start once more, and wait until nothing waits beside the store."""
+        self.start()
+        until = time.monotonic() + CATCHING_UP
+        while self._waiting() and time.monotonic() < until:
+            time.sleep(0.1)
+        self.kill()
+
+    def _waiting(self) -> list[Path]:
+        return list(self.store.parent.glob(f"{self.store.name}-spill-*"))
 
 
 def policy_of(name: str) -> str:
@@ -250,6 +265,7 @@ def soak(kills: int, threads: int, seconds: float) -> bool:
         finally:
             gateway.kill()
         say(f"\r{line(run, killed, kills, began)}\n")
+        gateway.catch_up()
         lost = asyncio.run(run.lost(SqliteStore(gateway.store)))
         return report(run, lost, killed, stuck, kills)
 
