@@ -1,8 +1,9 @@
 """How many bytecode instructions a request takes: a figure without noise.
 
-Nearly all that a request costs is the interpreter's, spread evenly over its instructions: their
-number foretells the ratio of two versions to a few per cent, on a busy machine as well, and says
-where the rest is. What C code does inside of one instruction is not in it.
+Nearly all that a request costs is the interpreter's, spread evenly over its instructions. Their
+number is the same on a busy machine, and says where they are. It is a map and not a measure: what C
+code does inside of one instruction is not in it, nor what the caches do, so a pass of C functions
+in place of a loop has fewer instructions and may take three times as long. Time what you changed.
 
     python -m benchmarks.opcodes                    a small request, by package and by function
     python -m benchmarks.opcodes chunk --top 20     a chunk of a stream
