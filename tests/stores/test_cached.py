@@ -14,6 +14,7 @@ from thoughtline.stores.backlog import batch_size
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.memory import MemoryStore
+from thoughtline.stores.timed_lookups import SHORT_TIMEOUT
 
 SIZE = batch_size(turn("s", "t0", keys=(A,)))
 
@@ -33,10 +34,10 @@ async def test_what_a_store_lost_while_it_was_down_is_still_found(fragile, how):
         assert await found(hot, A) == ["one"]
     with contextlib.suppress(Unavailable):
         await hot.append(turn("s", "two", tenant="t", keys=(B,)))
-    hot.store = empty = Fragile()
+    fragile.__init__()  # another file under the same name
     while hot.trouble:
         await asyncio.sleep(0.001)
-    assert empty.written == ["two"]
+    assert fragile.written == ["two"]
     assert await found(hot, B) == ["two"]
     assert await found(hot, A) == ["one"]
     await hot.purge(tenant="t")
@@ -138,6 +139,27 @@ async def test_a_store_that_hangs_is_a_store_that_is_down(fragile):
     fragile.find = answered
     assert [m.turn for m in (await hot.find("T", [A, B]))[A]] == ["t1"]
     assert hot.trouble == ""
+
+
+async def test_a_store_that_answers_again_is_given_its_time_again(fragile):
+    """Also when nobody looks anything up meanwhile."""
+    hot = CachedStore(fragile, timeout=0.2, retry=0.001)
+    await hot.append(turn("s", "t1", keys=(A,)))
+    answered, late = fragile.find, 60.0
+
+    async def slow(tenant, keys):
+        await asyncio.sleep(late)
+        return await answered(tenant, keys)
+
+    fragile.find = slow
+    await hot.find("T", [A, B])
+    assert "did not answer" in hot.slow
+    late = SHORT_TIMEOUT * 2
+    async with asyncio.timeout(60):
+        while hot.slow:
+            await asyncio.sleep(0.001)
+    await hot.find("T", [A, B])
+    assert (hot.slow, hot.trouble) == ("", "")
 
 
 async def test_a_quarantine_reaches_memory(fragile):

@@ -47,6 +47,7 @@ from thoughtline.stores.deletions import (
 from thoughtline.stores.forwarding import ForwardingStore
 from thoughtline.stores.recent_writes import Entries, RecentWrites, merge_entries
 from thoughtline.stores.saver import SavedBatch
+from thoughtline.stores.timed_lookups import TimedLookUps
 
 if TYPE_CHECKING:
     from thoughtline.stores.sealing.keychain import Keychain
@@ -57,19 +58,12 @@ MAX_RECENT = 2_000
 TIMEOUT = 5.0
 """Seconds within which a look-up is answered, or the store counts as down."""
 
-SHORT_TIMEOUT = 0.05
-"""Seconds for the look-ups after one that was not answered, until one is."""
-
 SAVE_AFTER = 0.5
 """Seconds after which a batch that is not committed yet is saved beside the store."""
 
 HEAVY_PATIENCE = 2
 """How many times as long a batch may take that may be large. It is saved in time all the same: who
 waits for its commit waits at least four times as long as `save_after`."""
-
-SHORT_FOR = 60.0
-"""Seconds for which the short timeout is used; then the store is given its time again."""
-
 
 Save = asyncio.Task[SavedBatch | None]
 """Saves a batch that is still being written; None if it cannot be."""
@@ -136,7 +130,7 @@ class CachedStore(ForwardingStore):
         self._record = record  # returns what of a batch is written at all
         self._observer = observer
         self._timeout = timeout
-        self._short_until = 0.0  # by the monotonic clock
+        self._look_ups = TimedLookUps(store, timeout, retry=retry)
         self._cache = AnswerCache(entries, size)
         # A machine that cannot ask does not know what another one has deleted.
         self._recent = RecentWrites(0 if store.shared else min(entries, MAX_RECENT), size // 4)
@@ -176,6 +170,11 @@ class CachedStore(ForwardingStore):
     def trouble(self) -> str:
         """Why the store cannot be relied on; empty when it can."""
         return self.damage or self._trouble
+
+    @property
+    def slow(self) -> str:
+        """Why look-ups hardly wait for the store; empty when they do."""
+        return self._look_ups.slow
 
     @property
     def unsaved(self) -> str:
@@ -287,11 +286,11 @@ class CachedStore(ForwardingStore):
         with self._cache.reading():
             version, uncommitted = self._now(tenant, keys)
             try:
-                found.update(await self._ask(tenant, missing))
+                found.update(await self._look_ups.find(tenant, missing))
                 await self._look_through(tenant)
                 if again := self._changed(tenant, keys, version):
                     version, uncommitted = self._now(tenant, keys)
-                    answer = await self._ask(tenant, again)
+                    answer = await self._look_ups.find(tenant, again)
                     for key in again:
                         found.pop(key, None)
                     found.update(answer)
@@ -317,21 +316,6 @@ class CachedStore(ForwardingStore):
         if version != self._cache.version:  # something was erased
             return keys
         return self._cache.written(tenant, keys)
-
-    async def _ask(
-        self, tenant: str, keys: Sequence[bytes]
-    ) -> Mapping[bytes, Sequence[IndexEntry]]:
-        """Ask the store. After a timeout, the next look-ups wait for it only shortly."""
-        short = self._short_until and time.monotonic() < self._short_until
-        try:
-            async with asyncio.timeout(SHORT_TIMEOUT if short else self._timeout):
-                answer = await self.store.find(tenant, keys)
-        except TimeoutError:
-            if not short:
-                self._short_until = time.monotonic() + SHORT_FOR
-            raise Unavailable(f"the store did not answer within {self._timeout:g} s") from None
-        self._short_until = 0.0
-        return answer
 
     def _note_trouble(self, error: StoreError) -> None:
         """Note why the store failed; it may have lost what was committed lately."""
@@ -582,6 +566,7 @@ class CachedStore(ForwardingStore):
 
     async def close(self) -> None:
         """Try once more to write the backlog, report what is lost, and close the store."""
+        self._look_ups.close()
         await self._backlog.close(self._timeout)
         await self.store.close()
 

@@ -92,7 +92,7 @@ class StatusPages:
             return f"the store did not answer within {STORE_TIMEOUT:g} s"
         except StoreError as error:
             return str(error)
-        return self._backlog() or self._store.damage
+        return self._backlog() or self._store.slow or self._store.damage
 
     def _backlog(self) -> str:
         store = self._store
