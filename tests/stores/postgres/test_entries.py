@@ -1,38 +1,7 @@
-"""Thought entries and the index of a session."""
-
-from msgspec.structs import replace
+"""Thought entries of a tool call."""
 
 from stores.samples import turn
-from stores.sealed_samples import ONE, keychain
-from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
-from thoughtline.stores.sealing.administration import re_encrypt
-from thoughtline.stores.sealing.ring import KeyRing
-
-A, B = b"a" * 16, b"b" * 16
-
-
-async def test_names_that_lead_nowhere_are_pruned(store, db):
-    await store.append(turn("s", "t1", '"a"', keys=[A, B]))
-    await db.execute("DELETE FROM entries")
-    assert await store.find("T", [A]) == {}
-    assert await store.prune_index(dry_run=True) == 2
-    assert await store.prune_index() == 2
-    assert await store.prune_index() == 0
-
-
-async def test_filing_again_leaves_no_old_names(store, db):
-    await store.append(turn("s", "t1", '"a"', keys=[A]))
-    whole = turn("s", "t1", keys=[B])
-    await store.append(replace(whole, drafts=()))
-    assert await store.prune_index() == 0
-    assert await db.fetchval("SELECT count(*) FROM names") == 1
-
-
-async def test_a_name_that_is_gone_is_told(store, db):
-    await store.append(turn("s", "t1", '"a"', keys=[A, B]))
-    await db.execute("DELETE FROM names WHERE substr(name, 9) = $1", A)
-    [filed] = await store.index("s")
-    assert filed.unfiled == {A}
+from thoughtline.stores.base import EntryFilter
 
 
 async def test_a_call_is_found_without_a_scan_in_every_tenant(store):
@@ -41,31 +10,3 @@ async def test_a_call_is_found_without_a_scan_in_every_tenant(store):
     assert dict(await store.count_calls("x")) == {"A": 1, "B": 1}
     assert await store.forget(EntryFilter(call="x", tenant="A")) == 1
     assert dict(await store.count_calls("x")) == {"B": 1}
-
-
-async def test_an_entry_that_somebody_files_meanwhile_is_forgotten_all_the_same(store, other):
-    await store.append(turn("s", "t1", '"a"', keys=[A]))
-    pages = store._entries._pages
-
-    async def slow(*args):
-        async for rows in pages(*args):
-            await other.append(replace(turn("s", "t1", '"a"', keys=[A, B]), drafts=()))
-            yield rows
-
-    store._entries._pages = slow
-    assert await store.forget(ALL_ENTRIES) == 1
-    assert [t.raw for t in (await other.find("T", [B]))[B][0].thoughts] == ["null"]
-
-
-async def test_the_index_of_a_session_is_read_while_its_keys_are_replaced(nodes, monkeypatch):
-    store, admin = nodes(keychain()), nodes(keychain())
-    await store.append(turn("s", "t1", '"a"', keys=[A]))
-    opened = store._seals.opened
-
-    async def then_replaced(rows, **options):
-        found = await opened(rows, **options)
-        await re_encrypt(admin.vault, KeyRing([ONE]))
-        return found
-
-    monkeypatch.setattr(store._seals, "opened", then_replaced)
-    assert [filed.entry.turn for filed in await store.index("s")] == ["t1"]

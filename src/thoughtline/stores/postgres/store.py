@@ -41,7 +41,8 @@ from thoughtline.stores.postgres.address import Address
 from thoughtline.stores.postgres.bodies import Body, BodyCache
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.deletion_log import DeletionLog
-from thoughtline.stores.postgres.entries import EntryTable
+from thoughtline.stores.postgres.entries import EntryList
+from thoughtline.stores.postgres.erasure import Erasure
 from thoughtline.stores.postgres.hits import Hits
 from thoughtline.stores.postgres.late_writer import LateWriter
 from thoughtline.stores.postgres.lookups import LookUp, LookUps
@@ -53,6 +54,7 @@ from thoughtline.stores.postgres.rows import (
     with_refusals,
 )
 from thoughtline.stores.postgres.seals import Seals, TenantSeal
+from thoughtline.stores.postgres.session_index import SessionIndex
 from thoughtline.stores.postgres.watchers import Watcher, Watchers
 from thoughtline.stores.postgres.writer import GroupWriter, Overtaken
 
@@ -140,7 +142,9 @@ class PostgresStore:
         )
         self._hits = Hits(self._connections, self._now)
         self._look_ups = LookUps(self._connections, self._times)
-        self._entries = EntryTable(self._connections, self._seals, self._writer)
+        self._entries = EntryList(self._connections, self._seals)
+        self._erasure = Erasure(self._connections, self._seals, self._entries)
+        self._index = SessionIndex(self._connections, self._seals, self._writer)
         self._deletions = DeletionLog(self._connections, self._clock, self._now, keychain)
         self._late = LateWriter(
             self._connections,
@@ -440,12 +444,12 @@ class PostgresStore:
     async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         await self._flush()  # what was queued before is written, and can be read
         await self._deletions.note(FORGET, entry_filter)
-        return await self._entries.forget(entry_filter, progress)
+        return await self._erasure.forget(entry_filter, progress)
 
     async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         await self._flush()
         await self._deletions.note(ERASE, entry_filter)
-        return await self._entries.erase(entry_filter, progress)
+        return await self._erasure.erase(entry_filter, progress)
 
     async def deleted_since(self, tenant: str, moment: float) -> Sequence[NotedDeletion]:
         waited = max(self._clock.wall() - moment, 0.0)
@@ -456,17 +460,17 @@ class PostgresStore:
         return await self._entries.count_calls(call)
 
     async def index(self, session: str) -> list[FiledEntry]:
-        return await self._entries.index(session)
+        return await self._index.read(session)
 
     async def reindex(
         self, session: str, entries: Sequence[IndexEntry], *, remove: Collection[str] = ()
     ) -> None:
         owner = await self._owner(session)
         if owner is not None:
-            await self._entries.reindex(session, owner, entries, remove)
+            await self._index.replace(session, owner, entries, remove)
 
     async def prune_index(self, *, dry_run: bool = False) -> int:
-        return await self._entries.prune(dry_run=dry_run)
+        return await self._index.prune(dry_run=dry_run)
 
     async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
         return await stats.stats(self._connections, tenant, sessions=sessions)

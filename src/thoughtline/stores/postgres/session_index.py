@@ -1,0 +1,112 @@
+"""The index of a session, read and filed anew; and look-up keys that lead nowhere."""
+
+from collections.abc import Collection, Sequence
+from itertools import chain
+
+from thoughtline.log.index import IndexEntry
+from thoughtline.stores import rules
+from thoughtline.stores.base import FiledEntry
+from thoughtline.stores.postgres.connections import Connections
+from thoughtline.stores.postgres.migrations import call, load
+from thoughtline.stores.postgres.rows import (
+    entry_id,
+    pack_entries,
+    unpack_memo,
+    unpack_thoughts,
+    with_refusals,
+)
+from thoughtline.stores.postgres.seals import Seals, seal_entries, sealed_with
+from thoughtline.stores.postgres.writer import GroupWriter
+
+_SESSION_ENTRIES = load("session_entries.sql")
+_FILED_NAMES = "SELECT name FROM names WHERE name = ANY ($1) AND filed = ANY ($2)"
+_REINDEX = call("reindex_2", 16)
+_ORPHANS = """
+SELECT count(*) FROM names AS n
+WHERE NOT EXISTS (SELECT FROM entries AS e WHERE e.id = n.entry AND e.filed = n.filed)
+"""
+_PRUNE = """
+DELETE FROM names AS n USING (
+    SELECT n.name, n.filed FROM names AS n
+    WHERE NOT EXISTS (SELECT FROM entries AS e WHERE e.id = n.entry AND e.filed = n.filed)
+    LIMIT 5000
+) AS g WHERE n.name = g.name AND n.filed = g.filed
+RETURNING 1
+"""
+
+
+class SessionIndex:
+    """The index entries of each session."""
+
+    def __init__(self, connections: Connections, seals: Seals, writer: GroupWriter) -> None:
+        self._connections = connections
+        self._seals = seals
+        self._writer = writer
+
+    async def read(self, session: str) -> list[FiledEntry]:
+        """Return the index entries of a session, the first filed first."""
+        found = await self._connections.read(_SESSION_ENTRIES, session.encode())
+        seals = await self._seals.of(row["tenant"] for row in found)
+        rows = await self._seals.opened(found, entry="id", seals=seals)
+        entries = [
+            with_refusals(
+                rules.with_thoughts(unpack_memo(row["memo"]), unpack_thoughts(row["thoughts"])),
+                row["refusals"],
+            )
+            for row in rows
+        ]
+        names = [
+            dict(
+                zip(
+                    seals[row["tenant"]].names(entry.keys, version=sealed_with(row, "memo")),
+                    entry.keys,
+                    strict=True,
+                )
+            )
+            for row, entry in zip(rows, entries, strict=True)
+        ]
+        present = await self._connections.read(
+            _FILED_NAMES, list(chain.from_iterable(names)), [row["filed"] for row in rows]
+        )
+        filed = {row["name"] for row in present}
+        return [
+            FiledEntry(entry, frozenset(key for name, key in own.items() if name not in filed))
+            for entry, own in zip(entries, names, strict=True)
+        ]
+
+    async def replace(
+        self, session: str, tenant: str, entries: Sequence[IndexEntry], remove: Collection[str]
+    ) -> None:
+        """Replace the index entries of these turns, and delete those of the turns in `remove`."""
+        id, owner = session.encode(), tenant.encode()
+        plain_rows, names = pack_entries(id, owner, entries)
+        rows = plain_rows
+        while True:
+            seal = await self._seals.sealing(owner)
+            if seal.seals:
+                rows, names = seal_entries(plain_rows, entries, seal)
+            columns = list(zip(*rows, strict=True)) if rows else [()] * 9
+            (old,) = await self._connections.write(
+                _REINDEX,
+                *(id, owner, seal.version),
+                [entry_id(id, turn.encode()) for turn in remove],
+                [1] * len(rows),
+                *columns,
+                [n for n, own in enumerate(names, 1) for _ in own],
+                list(chain.from_iterable(names)),
+            )
+            if old["current"]:
+                break
+            await self._seals.refuse_sealed()
+            self._seals.forget([owner])
+        if old["old_id"]:
+            await self._writer.note_stale([owner] * len(old["old_id"]), old)
+            await self._writer.unfile_stale()
+
+    async def prune(self, *, dry_run: bool) -> int:
+        """Delete look-up keys that lead to no index entry; returns how many there were."""
+        await self._writer.flush()
+        ((count,),) = await self._connections.read(_ORPHANS)
+        while count and not dry_run and await self._connections.write(_PRUNE):
+            pass
+        return int(count)
