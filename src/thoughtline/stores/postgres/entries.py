@@ -8,7 +8,8 @@ from thoughtline.stores.base import EntryFilter, ThoughtEntry
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import load
 from thoughtline.stores.postgres.rows import unpack_memo, unpack_thoughts
-from thoughtline.stores.postgres.seals import Seals, Values
+from thoughtline.stores.postgres.sealed_rows import Values
+from thoughtline.stores.postgres.seals import Seals
 
 PAGE = 100
 """Index entries that are looked at in one go."""

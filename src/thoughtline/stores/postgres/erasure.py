@@ -21,7 +21,9 @@ from thoughtline.stores.postgres.rows import (
     unpack_memo,
     unpack_thoughts,
 )
-from thoughtline.stores.postgres.seals import Seals, TenantSeal, Values, sealed_with
+from thoughtline.stores.postgres.sealed_rows import Values, sealed_with
+from thoughtline.stores.postgres.seals import Seals
+from thoughtline.stores.postgres.tenant_seal import TenantSeal
 
 PAGE = 100
 """Batches whose thoughts are erased in one go."""

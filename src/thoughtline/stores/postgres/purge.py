@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from thoughtline.stores.base import INTERNAL_PREFIX, Progress
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.rows import unpack_memo
-from thoughtline.stores.postgres.seals import Seals, entry_names, sealed_with
+from thoughtline.stores.postgres.sealed_rows import entry_names, sealed_with
+from thoughtline.stores.postgres.seals import Seals
 
 PAGE = 200
 """Sessions that are deleted in one transaction."""

@@ -17,7 +17,8 @@ from thoughtline.stores.base import EventPage, SessionSummary
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import load
 from thoughtline.stores.postgres.rows import kinds_mask, unpack_events
-from thoughtline.stores.postgres.seals import Seals, Values
+from thoughtline.stores.postgres.sealed_rows import Values
+from thoughtline.stores.postgres.seals import Seals
 
 PAGE = 200
 """Rows in one page of events."""

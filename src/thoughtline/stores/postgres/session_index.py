@@ -15,7 +15,8 @@ from thoughtline.stores.postgres.rows import (
     unpack_thoughts,
     with_refusals,
 )
-from thoughtline.stores.postgres.seals import Seals, seal_entries, sealed_with
+from thoughtline.stores.postgres.sealed_rows import seal_entries, sealed_with
+from thoughtline.stores.postgres.seals import Seals
 from thoughtline.stores.postgres.writer import GroupWriter
 
 _SESSION_ENTRIES = load("session_entries.sql")

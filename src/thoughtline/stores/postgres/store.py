@@ -53,8 +53,9 @@ from thoughtline.stores.postgres.rows import (
     unpack_thoughts,
     with_refusals,
 )
-from thoughtline.stores.postgres.seals import Seals, TenantSeal
+from thoughtline.stores.postgres.seals import Seals
 from thoughtline.stores.postgres.session_index import SessionIndex
+from thoughtline.stores.postgres.tenant_seal import TenantSeal
 from thoughtline.stores.postgres.watchers import Watcher, Watchers
 from thoughtline.stores.postgres.writer import GroupWriter, Overtaken
 

@@ -8,14 +8,9 @@ from thoughtline.errors import KeyGone, SealError
 from thoughtline.stores.base import Progress
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.rows import unpack_memo
-from thoughtline.stores.postgres.seals import (
-    Seals,
-    TenantSeal,
-    Values,
-    entry_names,
-    open_row,
-    row_name,
-)
+from thoughtline.stores.postgres.sealed_rows import Values, entry_names, open_row, row_name
+from thoughtline.stores.postgres.seals import Seals
+from thoughtline.stores.postgres.tenant_seal import TenantSeal
 from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sealing.tenant_keys import KeyRow
 from thoughtline.stores.sealing.vault import SealState, ValueCounts

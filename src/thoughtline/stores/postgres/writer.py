@@ -21,7 +21,8 @@ from thoughtline.stores.base import Batch
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import call
 from thoughtline.stores.postgres.rows import PackedBatch, unpack_memo
-from thoughtline.stores.postgres.seals import Seals, entry_names, seal_batch
+from thoughtline.stores.postgres.sealed_rows import entry_names, seal_batch
+from thoughtline.stores.postgres.seals import Seals
 
 MAX_BATCHES = 128
 MAX_BYTES = 4 << 20
