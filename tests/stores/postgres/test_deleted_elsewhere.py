@@ -10,8 +10,7 @@ from stores.samples import notes, turn
 from thoughtline.errors import Unavailable
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
 from thoughtline.stores.cached import CachedStore
-from thoughtline.stores.postgres import PostgresStore
-from thoughtline.stores.postgres import store as module
+from thoughtline.stores.postgres import PostgresStore, finder
 from thoughtline.stores.postgres import writer as writing
 
 A, B = b"a" * 16, b"b" * 16
@@ -195,7 +194,7 @@ async def test_a_turn_of_a_killed_process_is_looked_through_as_well(machines, da
 async def test_what_is_said_again_after_a_failover_was_not_deleted_before(
     store, other, db, monkeypatch
 ):
-    monkeypatch.setattr(module, "SETTLING", 0.05)
+    monkeypatch.setattr(finder, "SETTLING", 0.05)
     clock = store._clock
     for session in ("s", "z"):
         await store.append(said(session, f"{session}1"))

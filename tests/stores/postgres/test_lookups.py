@@ -20,7 +20,7 @@ class Crowded(PostgresStore):
     """A store whose look-ups are all gathered, with one of another tenant."""
 
     async def find(self, tenant, keys):
-        self._look_ups._crowded = True
+        self._finder._look_ups._crowded = True
         found, others = await asyncio.gather(
             super().find(tenant, keys), super().find("somebody else", keys)
         )
@@ -100,14 +100,14 @@ async def test_those_that_come_together_go_together(store, asked):
     assert len(asked) == 1  # they came together before: none goes ahead
     await store.find("T0", [A])
     await store.find("T0", [A])
-    assert not store._look_ups._crowded
+    assert not store._finder._look_ups._crowded
 
 
 async def test_two_tenants_with_equal_keys_see_their_own(store, asked):
     for tenant in "TUV":
         await store.append(turn(f"s{tenant}", f"t{tenant}", '"x"', tenant=tenant, keys=[A, B]))
         await store.append(refusal(f"s{tenant}", "tU", 0, tenant=tenant))
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     for _ in range(2):  # read before, too
         t, u, nobody, v = await asyncio.gather(*(store.find(tenant, [B, A]) for tenant in "TUWV"))
         assert [turns(one) for one in (t, u, nobody, v)] == [
@@ -128,7 +128,7 @@ async def test_a_name_that_leads_to_another_tenant_finds_nothing(store, db):
         " WHERE e.tenant = 'T' AND n.entry = (SELECT id FROM entries WHERE tenant = 'U')"
     )
     assert await store.find("U", [A]) == {}
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     t, u = await asyncio.gather(*(store.find(tenant, [A]) for tenant in "TU"))
     assert turns(t) == {A: ["tT"]} and u == {}
 
@@ -143,17 +143,17 @@ async def test_a_group_finds_what_each_of_its_look_ups_finds_alone(store, other)
     look_ups = [(rng.choice("TUV"), rng.sample(keys, rng.randint(1, 5))) for _ in range(30)]
     alone = [await store.find(*one) for one in look_ups]
     for node in (store, other):  # one that has read it all, and one that has not
-        node._look_ups._crowded = True
+        node._finder._look_ups._crowded = True
         assert await asyncio.gather(*(node.find(*one) for one in look_ups)) == alone
 
 
 async def test_what_one_of_a_group_knows_is_not_missing_for_another(store, monkeypatch):
     await store.append(turn("s", "t", '"x"', keys=[A]))
     await store.find("T", [A])
-    known, store._look_ups._crowded = store._bodies.known, True
+    known, store._finder._look_ups._crowded = store._finder._bodies.known, True
     before = [{}, {}]  # what was known when two of them began
     monkeypatch.setattr(
-        store._bodies, "known", lambda names: before.pop() if before else known(names)
+        store._finder._bodies, "known", lambda names: before.pop() if before else known(names)
     )
     found = await asyncio.gather(*(store.find("T", [A]) for _ in range(3)))
     assert [turns(one) for one in found] == [{A: ["t"]}] * 3
@@ -161,7 +161,7 @@ async def test_what_one_of_a_group_knows_is_not_missing_for_another(store, monke
 
 async def test_who_stops_waiting_takes_nobody_elses_answer_away(store, db, asked):
     await store.append(turn("s", "t", '"x"', keys=[A]))
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     async with Locked(db):
         waiting = [asyncio.create_task(store.find("T", [A])) for _ in range(4)]
         await under_way(store)
@@ -174,7 +174,7 @@ async def test_who_stops_waiting_takes_nobody_elses_answer_away(store, db, asked
 
 async def test_what_nobody_waits_for_is_given_up(store, db, asked):
     await store.find("T", [A])
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     async with Locked(db), asyncio.timeout(20):
         for _ in range(5):  # more than there are connections
             waiting = [asyncio.create_task(store.find("T", [A])) for _ in range(2)]
@@ -182,7 +182,7 @@ async def test_what_nobody_waits_for_is_given_up(store, db, asked):
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
-            while store._look_ups._running:
+            while store._finder._look_ups._running:
                 await asyncio.sleep(0.001)
     assert await store.find("T", [A]) == {}
 
@@ -190,7 +190,7 @@ async def test_what_nobody_waits_for_is_given_up(store, db, asked):
 async def test_who_stops_waiting_before_it_was_sent_is_not_asked_for(store, db, asked):
     await store.find("T", [A])
     asked.clear()
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     async with Locked(db):
         first = []
         for n in range(1, 4):  # all connections are taken
@@ -206,7 +206,7 @@ async def test_who_stops_waiting_before_it_was_sent_is_not_asked_for(store, db, 
 async def test_an_outage_reaches_all_of_a_group(database, clock, db):
     store = PostgresStore(database, clock=clock, patience=0.0)
     await store.append(turn("s", "t", '"x"', keys=[A]))
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     async with Locked(db):
         waiting = [asyncio.create_task(store.find(tenant, [A])) for tenant in "TUT"]
         await under_way(store)
@@ -221,10 +221,10 @@ async def test_an_outage_reaches_all_of_a_group(database, clock, db):
 
 async def test_one_that_the_database_does_not_take_fails_alone(store):
     await store.append(turn("s", "t", '"x"', keys=[A]))
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     outcomes = await asyncio.gather(
         store.find("T", [A]),
-        store._look_ups.ask(LookUp("no bytes", [A], {})),
+        store._finder._look_ups.ask(LookUp("no bytes", [A], {})),
         store.find("T", [A]),
         return_exceptions=True,
     )
@@ -240,7 +240,7 @@ async def test_the_keys_of_one_tenant_do_not_matter_to_another(nodes, db):
     await db.execute("UPDATE tenant_keys SET wrapped = $1 WHERE tenant = 'U'", b"damaged")
     await db.execute("DELETE FROM tenant_keys WHERE tenant = 'V'")
     await db.execute("UPDATE tenants SET epoch = epoch + 1000")
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     t, u, v = await asyncio.gather(
         *(store.find(tenant, [A]) for tenant in "TUV"), return_exceptions=True
     )
@@ -252,28 +252,28 @@ async def test_the_keys_of_one_tenant_do_not_matter_to_another(nodes, db):
 async def test_epochs_are_those_of_each_tenant(store, other):
     for tenant in "TU":
         await store.append(turn(f"s{tenant}", f"t{tenant}", '"x"', tenant=tenant, keys=[A]))
-    store._look_ups._crowded = True
+    store._finder._look_ups._crowded = True
     await asyncio.gather(*(store.find(tenant, [A]) for tenant in "TU"))
-    before = dict(store._epochs)
+    before = dict(store._finder.epochs)
     await other.forget(EntryFilter(tenant="U"))
     t, u = await asyncio.gather(*(store.find(tenant, [A]) for tenant in "TU"))
     assert not t[A][0].thoughts[0].forgotten and u[A][0].thoughts[0].forgotten
-    assert store._epochs[b"T"] == before[b"T"] and store._epochs[b"U"] > before[b"U"]
+    assert store._finder.epochs[b"T"] == before[b"T"] and store._finder.epochs[b"U"] > before[b"U"]
 
 
 async def test_a_group_without_prepared_statements(database, db):
     store = PostgresStore(f"{database}?prepared=off")
     await store.append(turn("s", "t", '"x"', keys=[A]))
     for _ in range(2):
-        store._look_ups._crowded = True
+        store._finder._look_ups._crowded = True
         found = await asyncio.gather(*(store.find(tenant, [A]) for tenant in "TUT"))
         assert [turns(one) for one in found] == [{A: ["t"]}, {}, {A: ["t"]}]
     await store.close()
 
 
 async def test_a_long_look_up_goes_alone(store, asked, monkeypatch):
-    monkeypatch.setattr(lookups, "MAX_NAMES", 4)
-    store._look_ups._crowded = True
+    monkeypatch.setattr(lookups, "MAX_TOGETHER", 4)
+    store._finder._look_ups._crowded = True
     sizes = [1, 2, 5, 1, 1, 3, 1]
     await asyncio.gather(
         *(store.find("T", [b"%d %d" % (n, m) for m in range(size)]) for n, size in enumerate(sizes))

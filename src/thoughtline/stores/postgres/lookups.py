@@ -17,7 +17,7 @@ from thoughtline.stores.postgres.bodies import Body
 from thoughtline.stores.postgres.connections import READERS, Connections
 from thoughtline.stores.postgres.migrations import call
 
-MAX_NAMES = 256
+MAX_TOGETHER = 256
 """Names in a group. A look-up of more goes alone: others would wait for its answer."""
 
 _FIND = call("find_2", 7)
@@ -135,7 +135,7 @@ class LookUps:
         names = 0
         while self._queue:
             names += self._queue[0].look_up.names
-            if group.members and names > MAX_NAMES:
+            if group.members and names > MAX_TOGETHER:
                 break
             waiting = self._queue.popleft()
             waiting.group = group

@@ -36,6 +36,7 @@ SELECT session, tenant, created, touched, last FROM sessions
 WHERE ($1::bytea IS NULL OR tenant = $1) AND ($2::float8 IS NULL OR touched < $2)
 ORDER BY touched DESC, session LIMIT $3
 """
+_TENANT = "SELECT tenant FROM sessions WHERE session = $1"
 _EVERYTHING = (1 << 63) - 1
 
 
@@ -92,6 +93,12 @@ async def read(
             break
         after = events[-1].seq
     return events if limit is None else events[: max(limit, 0)]
+
+
+async def owner(connections: Connections, session: str) -> str | None:
+    """Return the tenant of a session; None: there is no such session."""
+    rows = await connections.read(_TENANT, session.encode())
+    return rows[0][0].decode() if rows else None
 
 
 async def sessions(

@@ -2,12 +2,8 @@
 
 Durability: when `append` returns, the batch is committed as the server commits. With its defaults
 it survives a crash of the server, and a failover to a standby that is synchronous.
-Look-ups always ask the database; no answer is kept, and least of all that there is nothing.
 """
 
-import asyncio
-import struct
-import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -15,7 +11,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from thoughtline.clock import Clock, SystemClock
-from thoughtline.errors import KeyGone, SealError, SecretMismatch, StoreError, Unavailable
+from thoughtline.errors import SealError, SecretMismatch, StoreError, Unavailable
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
@@ -38,25 +34,17 @@ from thoughtline.stores.base import (
 from thoughtline.stores.deletions import ERASE, FORGET, NotedDeletion
 from thoughtline.stores.postgres import migrations, purge, queries, searches, stats, turn_counts
 from thoughtline.stores.postgres.address import Address
-from thoughtline.stores.postgres.bodies import Body, BodyCache
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.deletion_log import DeletionLog
 from thoughtline.stores.postgres.entries import EntryList
 from thoughtline.stores.postgres.erasure import Erasure
+from thoughtline.stores.postgres.feed import EventFeed
+from thoughtline.stores.postgres.finder import Finder
 from thoughtline.stores.postgres.hits import Hits
 from thoughtline.stores.postgres.late_writer import LateWriter
-from thoughtline.stores.postgres.lookups import LookUp, LookUps
-from thoughtline.stores.postgres.rows import (
-    PackedBatch,
-    pack,
-    unpack_memo,
-    unpack_thoughts,
-    with_refusals,
-)
+from thoughtline.stores.postgres.rows import PackedBatch, pack
 from thoughtline.stores.postgres.seals import Seals
 from thoughtline.stores.postgres.session_index import SessionIndex
-from thoughtline.stores.postgres.tenant_seal import TenantSeal
-from thoughtline.stores.postgres.watchers import Watcher, Watchers
 from thoughtline.stores.postgres.writer import GroupWriter, Overtaken
 
 if TYPE_CHECKING:
@@ -69,18 +57,11 @@ BODY_BYTES = 64 << 20
 TOUCH_EVERY = 3600.0
 """Seconds for which the use of a session by look-ups is not noted again: each note is a write."""
 
-MAX_NAMES = 4_000
-"""Keys in one look-up. The numbers of their names have two bytes, and a key may have several names:
-a plain one, and one for each key that `keys re-encrypt --names` has not replaced everywhere yet."""
-
 PATIENCE = 10.0
 """Seconds for which look-ups and appends wait for a server that restarts, unless told otherwise.
 
 Whoever asks may give up earlier: look-ups after `store.find_wait`, answers after `commit_wait`.
 """
-
-SETTLING = 3.0
-"""Seconds for which look-ups wait after a failover: until every node has connected again."""
 
 _ISOLATION = "SHOW default_transaction_isolation"
 _HOME = "SELECT * FROM home_1($1)"
@@ -89,10 +70,6 @@ _TIME = "SELECT now_1(NULL)"
 _LEASE = "SELECT lease_1($1, $2, $3)"
 _SHOW = "SELECT show_running_1($1, $2)"
 _LOOK = "SELECT * FROM look_at_running_1($1)"
-_TENANT = "SELECT tenant FROM sessions WHERE session = $1"
-
-_places = struct.Struct(">H").iter_unpack
-"""Reads which of its names a look-up has matched."""
 
 
 class PostgresStore:
@@ -116,20 +93,12 @@ class PostgresStore:
     ) -> None:
         self._clock = clock or SystemClock()
         self._own_time = not isinstance(self._clock, SystemClock)
-        self._poll = poll
         self._touch_every = 0.0 if self._own_time else TOUCH_EVERY
         self._upgrade = upgrade
         self._fingerprint = fingerprint
         self._patience = patience
         self._prepared = False  # the tables are there
-        self._era = 0
-        self._settled = 0.0  # when other nodes have said again what they wrote before a failover
         self._last_xid = 0  # of the last group that was written here
-        self._epochs: dict[bytes, int] = {}
-        self._changes = 0
-        self.learned = -1  # seq of the last lesson about an endpoint, as of the last look-up
-        self._bodies = BodyCache(body_bytes)
-        self._watchers = Watchers()
         self._connections = Connections(Address(url), self._greet)
         self._keychain = keychain
         self._seals = Seals(self._connections, keychain)
@@ -142,7 +111,14 @@ class PostgresStore:
             patience=patience,
         )
         self._hits = Hits(self._connections, self._now)
-        self._look_ups = LookUps(self._connections, self._times)
+        self._finder = Finder(
+            self._connections,
+            self._seals,
+            self._hits,
+            self._times,
+            body_bytes=body_bytes,
+            patience=patience,
+        )
         self._entries = EntryList(self._connections, self._seals)
         self._erasure = Erasure(self._connections, self._seals, self._entries)
         self._index = SessionIndex(self._connections, self._seals, self._writer)
@@ -152,10 +128,17 @@ class PostgresStore:
             self._writer,
             self._deletions,
             self._clock,
-            self._note_epoch,
+            self._finder.note_epoch,
             patience=patience,
         )
+        self._feed = EventFeed(
+            self._connections, self._seals, self._writer, self._own_place, poll=poll
+        )
         self._node = self._clock.new_id()
+
+    @property
+    def learned(self) -> int:
+        return self._finder.learned
 
     def _now(self) -> float | None:
         """Return the time for the database, whose own is meant unless a clock was given."""
@@ -184,22 +167,19 @@ class PostgresStore:
                 "conversations would be found; give every node the same `store.secret`"
             )
         await self._seals.greet(connection)
-        if row["era"] != self._era:
-            if self._era:  # a failover: what was acknowledged lately may be lost there
-                self._settled = time.monotonic() + SETTLING
+        if row["era"] != self._finder.era:
+            if self._finder.era:  # a failover: what was acknowledged lately may be lost there
                 self._late.resend()
-            self._era, self._last_xid = row["era"], 0
-            self._epochs.clear()
-            self._bodies.clear()
-            self._changes += 1
+            self._last_xid = 0
+            self._finder.begin_era(row["era"])
 
     def _note_written(self, group: Sequence[PackedBatch], xid: int) -> None:
         self._last_xid = max(self._last_xid, xid)
-        self._watchers.notify({packed.batch.session for packed in group}, xid)
+        self._feed.watchers.notify({packed.batch.session for packed in group}, xid)
 
-    @property
-    def _own(self) -> tuple[int, int]:
-        return self._era, self._last_xid
+    def _own_place(self) -> tuple[int, int]:
+        """Return the era, and the number of the last transaction of this process."""
+        return self._finder.era, self._last_xid
 
     # -- the hot path ----------------------------------------------------------------------------
 
@@ -207,7 +187,7 @@ class PostgresStore:
         began = self._clock.mono()
         if not batch.held:
             packed = pack(batch)
-            packed.epoch = self._epochs.get(packed.tenant)
+            packed.epoch = self._finder.epochs.get(packed.tenant)
             if packed.epoch is not None:
                 with suppress(Overtaken):
                     return rules.number_events(batch, await self._writer.append(packed))
@@ -216,87 +196,10 @@ class PostgresStore:
     async def find(
         self, tenant: str, keys: Sequence[bytes]
     ) -> Mapping[bytes, Sequence[IndexEntry]]:
-        if not keys:
-            return {}
-        if self._hits and self.retention:
-            await self._hits.write()  # or what was just used could count as expired
-        owner = tenant.encode()
-        keys = list(dict.fromkeys(keys))
-        if len(keys) > MAX_NAMES:
-            some = await self.find(tenant, keys[:MAX_NAMES])
-            return {**some, **await self.find(tenant, keys[MAX_NAMES:])}
-        while True:
-            if self._settled:
-                await self._until_settled()
-            era = self._era
-            found = await self._connections.patiently(
-                self._patience, lambda: self._look_up(owner, keys)
-            )
-            if not era or era == self._era:
-                return found  # else a failover was seen just now, and it may lack something
-
-    async def _look_up(self, owner: bytes, keys: Sequence[bytes]) -> dict[bytes, list[IndexEntry]]:
-        """Ask the database, with names of the keys that the tenant has now."""
-        while True:
-            seal = await self._seals.held(owner)
-            names = seal.asked(keys)
-            look_up = LookUp(owner, names, self._bodies.known(names))
-            rows, known = await self._look_ups.ask(look_up)
-            epoch, self.learned = rows[0][:2]
-            if self._epochs.get(owner) != epoch:
-                await self._note_epoch(owner, epoch)
-            if seal.epoch == epoch or await self._seals.is_current(seal, epoch):
-                return self._found(seal, keys, known, rows)
-
-    def _found(
-        self,
-        seal: TenantSeal,
-        keys: Sequence[bytes],
-        known: Mapping[bytes, Body],
-        rows: Sequence[asyncpg.Record],
-    ) -> dict[bytes, list[IndexEntry]]:
-        """Return the entries of a look-up, by key."""
-        found: dict[bytes, list[IndexEntry]] = {}
-        for row in rows[1:]:
-            id, revision, matched, memo, thoughts, refusals, idle = row[2:9]
-            if memo is None:
-                entry = known[id].entry
-            else:
-                try:
-                    memo, thoughts, version = seal.open_entry(id, memo, thoughts)
-                except KeyGone:  # the tenant was deleted, or is being deleted
-                    continue
-                entry = rules.with_thoughts(unpack_memo(memo), unpack_thoughts(thoughts))
-                names = seal.names(entry.keys, version=version)
-                self._bodies.put(id, seal.tenant, revision, entry, names)
-            if refusals is not None:
-                entry = with_refusals(entry, refusals)
-            for (place,) in _places(matched):  # a key may have a sealed name and a plain one
-                key = keys[place % len(keys)]
-                if key in found:
-                    found[key].append(entry)
-                else:
-                    found[key] = [entry]
-            if idle is not None:
-                self._hits.add(idle)
-        return found
-
-    async def _until_settled(self) -> None:
-        """Wait, after a failover, until nodes have written again what may have been lost in it."""
-        await asyncio.sleep(max(self._settled - time.monotonic(), 0.0))
-        self._settled = 0.0
-
-    async def _note_epoch(self, tenant: bytes, epoch: int) -> None:
-        """Drop what is known of a tenant when something of it was deleted or refused."""
-        if self._epochs.get(tenant) != epoch:
-            await self._seals.refuse_sealed()
-            if self._epochs.get(tenant, 0) != epoch:  # what waits here may be from before
-                self._bodies.drop(tenant)
-                self._changes += 1
-            self._epochs[tenant] = epoch
+        return await self._finder.find(tenant, keys)
 
     def changes(self) -> tuple[int, bool]:
-        return self._changes, False  # somebody may just have written: ask
+        return self._finder.changes, False  # somebody may just have written: ask
 
     async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
         asked = [turn.encode() for turn in turns if turn]
@@ -312,54 +215,10 @@ class PostgresStore:
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
         return await queries.read(self._connections, self._seals, session, max(after, -1), limit)
 
-    async def watch(
+    def watch(
         self, session: str | None = None, *, after: int = -1, tenant: str | None = None
     ) -> AsyncIterator[Event]:
-        if self._watchers.closed:
-            raise Unavailable("this store is closed; open it again")
-        with self._watchers.add(session) as watcher:
-            if session is None:
-                after = await self._first_position(watcher)
-            elif tenant is not None and await self._owner(session) not in {None, tenant}:
-                after = 1 << 31  # somebody else's: there is nothing to see
-            while not self._watchers.closed:
-                events: list[tuple[Event, str | None, int]] = []
-                with suppress(Unavailable):  # a live feed outlasts a short time without a database
-                    events = await self._more(session, after)
-                for event, owner, position in events:
-                    after = position
-                    if tenant is None or owner is None or owner == tenant:
-                        yield event
-                if not events:
-                    await watcher.wait(self._poll)
-
-    async def _more(self, session: str | None, after: int) -> list[tuple[Event, str | None, int]]:
-        if session is not None:
-            events = await self.read(session, after=after, limit=500)
-            return [(event, None, event.seq) for event in events]
-        page = await queries.history(
-            self._connections, self._seals, None, after=after, own=self._own
-        )
-        return list(page.events)
-
-    async def _first_position(self, watcher: Watcher) -> int:
-        """Return the position after which events are new to a watcher that just came."""
-        try:
-            end = (
-                await queries.history(self._connections, self._seals, (), after=0, own=self._own)
-            ).position
-        except Unavailable:
-            if self._watchers.closed:
-                return 0
-            raise
-        await self._writer.settled()  # what it was writing meanwhile is new, too
-        if watcher.first is None:
-            return end
-        return min(end, queries.LogPlace(self._era, watcher.first).number())
-
-    async def _owner(self, session: str) -> str | None:
-        rows = await self._connections.read(_TENANT, session.encode())
-        return rows[0][0].decode() if rows else None
+        return self._feed.watch(session, after, tenant)
 
     async def sessions(
         self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
@@ -388,7 +247,7 @@ class PostgresStore:
             after=after,
             since=start,
             limit=limit,
-            own=self._own,
+            own=self._own_place(),
         )
         return queries.event_page(page)
 
@@ -466,7 +325,7 @@ class PostgresStore:
     async def reindex(
         self, session: str, entries: Sequence[IndexEntry], *, remove: Collection[str] = ()
     ) -> None:
-        owner = await self._owner(session)
+        owner = await queries.owner(self._connections, session)
         if owner is not None:
             await self._index.replace(session, owner, entries, remove)
 
@@ -478,7 +337,7 @@ class PostgresStore:
 
     async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
         return await turn_counts.turn_counts(
-            self._connections, self._seals, self._own, seconds, since
+            self._connections, self._seals, self._own_place(), seconds, since
         )
 
     @property
@@ -510,12 +369,14 @@ class PostgresStore:
 
     async def summarise(self) -> None:
         await self._deletions.expire()
-        await turn_counts.summarise(self._connections, self._seals, self._own, self._clock.wall())
+        await turn_counts.summarise(
+            self._connections, self._seals, self._own_place(), self._clock.wall()
+        )
 
     async def close(self) -> None:
         if self._connections.closed:
             return
-        self._watchers.close()
+        self._feed.watchers.close()
         await self._late.close()
         await self._writer.close()
         await self._hits.close()

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from thoughtline.stores.postgres.watchers import Watchers
+from thoughtline.stores.postgres.feed import Watchers
 
 
 async def test_the_first_transaction_since_one_came_is_noted():
