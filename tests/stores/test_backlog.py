@@ -9,8 +9,9 @@ from stores.samples import notes, turn
 from stores.sealed_samples import keychain
 from support.fragile_store import A, B
 from thoughtline.errors import Unavailable
-from thoughtline.stores.backlog import Backlog, BacklogEvents, batch_size
+from thoughtline.stores.backlog import Backlog, BacklogEvents
 from thoughtline.stores.spill import SpillFile
+from thoughtline.stores.waiting import batch_size
 
 
 class Disk:
@@ -25,13 +26,17 @@ class Disk:
         self.emptied = 0
         self.failures = 0
 
-    async def write(self, batch, adopted):
+    async def write(self, batches):
         self.began.set()
         await self.free.wait()
+        return [self._write(batch) for batch, _ in batches]
+
+    def _write(self, batch):
         if self.failures:
             self.failures -= 1
-            raise Unavailable("not yet")
+            return Unavailable("not yet")
         self.written.append(batch)
+        return None
 
     def empty(self):
         self.emptied += 1
@@ -71,7 +76,8 @@ async def test_written_in_order_and_tried_again(disk):
     assert len(waiting) == 3
     disk.free.set()
     await until(lambda: disk.emptied)
-    assert disk.written == batches
+    written = {name: [b for b in disk.written if b.session == name] for name in "sz"}
+    assert written == {"s": batches[::2], "z": batches[1:2]}
     assert len(waiting) == 0
     assert waiting.size == 0
 

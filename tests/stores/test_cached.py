@@ -10,10 +10,10 @@ from stores.contract import Contract
 from stores.samples import after, refusal, turn
 from support.fragile_store import A, B, found
 from thoughtline.errors import Unavailable
-from thoughtline.stores.backlog import batch_size
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.memory import MemoryStore
+from thoughtline.stores.waiting import batch_size
 
 SIZE = batch_size(turn("s", "t0", keys=(A,)))
 

@@ -19,9 +19,9 @@ async def test_a_file_goes_with_its_last_batch(saver, tmp_path):
     batches = [notes("s"), turn("z", "t1", '"hm"')]
     saved = [await saver.save(batch) for batch in batches]
     assert [await saver.load(one) for one in saved] == batches
-    await saver.release(saved[1])
+    await saver.release([saved[1]])
     assert len(list(tmp_path.iterdir())) == 1
-    await saver.release(saved[0])
+    await saver.release([saved[0]])
     assert not list(tmp_path.iterdir())
     again = await saver.save(batches[0])  # a new file
     assert await saver.load(again) == batches[0]
@@ -36,7 +36,7 @@ async def test_what_is_left_is_adopted_with_a_description(saver, tmp_path):
     assert [session for _, session in found] == ["a", "b"]
     assert damaged == 0
     for saved, _ in found:
-        await saver.release(saved)
+        await saver.release([saved])
     assert not list(tmp_path.iterdir())
 
 

@@ -6,11 +6,9 @@ what is neither saved nor fits is lost, and that is said.
 """
 
 import asyncio
-import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,16 +16,14 @@ from msgspec import Struct
 
 from thoughtline.errors import Unavailable
 from thoughtline.log.index import IndexEntry
-from thoughtline.stores.answer_cache import CacheKey, cache_keys, entry_size
+from thoughtline.stores.answer_cache import CacheKey
 from thoughtline.stores.base import Batch
 from thoughtline.stores.recent_writes import Entries
 from thoughtline.stores.saver import SavedBatch, Saver
+from thoughtline.stores.waiting import WaitingBatch, describe, next_to_write
 
 if TYPE_CHECKING:
     from thoughtline.stores.sealing.keychain import Keychain
-
-DRAFT_SIZE = 500
-"""Bytes that a draft costs beside its data."""
 
 UNKNOWN = Batch(session="", tenant="", drafts=())
 """A batch that cannot be read."""
@@ -36,45 +32,15 @@ UNKNOWN = Batch(session="", tenant="", drafts=())
 class BacklogEvents(Struct, frozen=True, kw_only=True):
     """What is called with the batches of a backlog."""
 
-    write: Callable[[Batch, bool], Awaitable[None]]
-    """Writes a batch for good, or gives it up; raises `Unavailable` to try again later.
+    write: Callable[[Sequence[tuple[Batch, bool]]], Awaitable[Sequence[Unavailable | None]]]
+    """Writes batches of several sessions at once, or gives them up.
 
-    The flag says that another process left it, and may have written it.
+    The flag says that another process left a batch, and may have written it. Returns for each why
+    it has to wait on, if it has to.
     """
     unloaded: Callable[[Batch], None]  # from now on it is only in its file
     lost: Callable[[Batch, str], None]  # it could neither be written nor kept, and why
     caught_up: Callable[[], None]  # all are written
-
-
-class _Waiting(Struct, eq=False):
-    """A batch that waits, in memory, in a file, or in both."""
-
-    number: int
-    size: int
-    keys: list[CacheKey]
-    session: str
-    tenant: str
-    parents: dict[str, str]  # turn → the turn that it continues
-    held: float  # since when it waits
-    batch: Batch | None = None
-    saved: SavedBatch | None = None
-    adopted: bool = False  # from another process, which may have written it
-
-
-def batch_size(batch: Batch) -> int:
-    """Return about how many bytes of memory a batch takes."""
-    data = sum([DRAFT_SIZE + sys.getsizeof(draft.data) for draft in batch.drafts])
-    return data + sum([entry_size(entry) for entry in batch.index])
-
-
-_numbers = count()
-
-
-def _waiting(batch: Batch) -> _Waiting:
-    """Return an item for a batch, without the batch."""
-    size, keys = batch_size(batch), cache_keys(batch)
-    parents = {entry.turn: entry.parent for entry in batch.index}
-    return _Waiting(next(_numbers), size, keys, batch.session, batch.tenant, parents, batch.held)
 
 
 class Backlog:
@@ -93,14 +59,14 @@ class Backlog:
         self._limit = limit
         self._retry = retry
         self._saver = Saver(spill, keychain)
-        self._items: dict[int, _Waiting] = {}  # by number, in order
-        self._to_save: deque[_Waiting] = deque()
-        self._loaded: deque[_Waiting] = deque()  # those in memory, and some that were
-        self._unloaded: dict[CacheKey, list[_Waiting]] = {}
+        self._items: dict[int, WaitingBatch] = {}  # by number, in order
+        self._to_save: deque[WaitingBatch] = deque()
+        self._loaded: deque[WaitingBatch] = deque()  # those in memory, and some that were
+        self._unloaded: dict[CacheKey, list[WaitingBatch]] = {}
         self._adopting = asyncio.Lock()
-        self._writing = asyncio.Lock()  # a batch is being written, or batches are changed
+        self._writing = asyncio.Lock()  # batches are being written, or changed
         self._saving = asyncio.Lock()  # a file is being changed
-        self._current: _Waiting | None = None  # it is being written
+        self._current: Sequence[WaitingBatch] = ()  # they are being written
         self._task: asyncio.Task[None] | None = None
         self.adopted = spill is None  # whether `adopt` was called
         self.size = 0  # bytes in memory
@@ -113,7 +79,7 @@ class Backlog:
 
     async def add(self, batch: Batch, why: str, saved: SavedBatch | None = None) -> None:
         """Add a batch, save it, and start to write when it can be."""
-        item = _waiting(batch)
+        item = describe(batch)
         item.batch, item.saved = batch, saved
         self._items[item.number] = item
         self._to_save.append(item)
@@ -137,7 +103,7 @@ class Backlog:
     async def release(self, saved: SavedBatch) -> None:
         """Let go of a saved batch: it is written."""
         async with self._saving:
-            await self._saver.release(saved)
+            await self._saver.release([saved])
 
     async def _save(self, why: str) -> None:
         """Save what is in memory only, then keep within the limit."""
@@ -152,16 +118,23 @@ class Backlog:
                         self.unsaved = str(error)
                         break
                 self._to_save.popleft()
-            current = self._current
-            rest = current.size if current and current.batch else 0  # goes when it is written
-            while self._loaded and self.size - rest > self._limit:
-                self._make_room(self._loaded.popleft(), why)
-            if current and rest and current not in islice(self._loaded, 1):
-                self._loaded.appendleft(current)
+            self._keep_within_limit(why)
 
-    def _make_room(self, item: _Waiting, why: str) -> None:
+    def _keep_within_limit(self, why: str) -> None:
+        """Take the oldest out of memory, but for those that are being written: they go anyway."""
+        rest = sum([item.size for item in self._current if item.batch is not None])
+        stay: list[WaitingBatch] = []
+        while self._loaded and self.size - rest > self._limit:
+            item = self._loaded.popleft()
+            if item in self._current:
+                stay.append(item)
+            else:
+                self._make_room(item, why)
+        self._loaded.extendleft(reversed(stay))
+
+    def _make_room(self, item: WaitingBatch, why: str) -> None:
         batch = item.batch
-        if batch is None or item is self._current or item.number not in self._items:
+        if batch is None or item.number not in self._items:
             return
         self.size -= item.size
         item.batch = None
@@ -172,11 +145,11 @@ class Backlog:
             del self._items[item.number]
             self._events.lost(batch, f"too many turns wait for the store: {why}; {self.unsaved}")
 
-    def _index(self, item: _Waiting) -> None:
+    def _index(self, item: WaitingBatch) -> None:
         for key in item.keys:
             self._unloaded.setdefault(key, []).append(item)
 
-    def _unindex(self, item: _Waiting) -> None:
+    def _unindex(self, item: WaitingBatch) -> None:
         for key in item.keys:
             items = self._unloaded.get(key, [])
             if item in items:
@@ -197,7 +170,7 @@ class Backlog:
     async def _adopt(self) -> None:
         async with self._saving:
             try:
-                found, damaged = await self._saver.adopt(_waiting)
+                found, damaged = await self._saver.adopt(describe)
             except OSError as error:
                 self._events.lost(UNKNOWN, f"a spill file cannot be opened: {error}")
                 return
@@ -243,7 +216,7 @@ class Backlog:
         """Return since when batches of a tenant wait."""
         return [item.held for item in self._items.values() if item.tenant == tenant]
 
-    async def _load(self, item: _Waiting) -> Batch:
+    async def _load(self, item: WaitingBatch) -> Batch:
         if item.batch is not None or item.saved is None:
             return item.batch or Batch(session=item.session, tenant=item.tenant, drafts=())
         return await self._saver.load(item.saved)
@@ -262,34 +235,42 @@ class Backlog:
         self._events.caught_up()
 
     async def _write_first(self) -> None:
+        """Write the first batches, those of several sessions at once."""
         async with self._writing:
-            if not self._items:  # all were deleted meanwhile
-                return
-            item = self._current = next(iter(self._items.values()))
+            self._current = next_to_write(self._items.values())
             try:
-                await self._write(item)
+                batches = await self._load_all(self._current)
+                given = [(batch, item.adopted) for item, batch in batches]
+                errors = await self._events.write(given) if given else ()
             finally:
-                self._current = None
-            await self._remove(item)
+                self._current = ()
+            found = list(zip(batches, errors, strict=True))
+            await self._remove([item for (item, _), error in found if error is None])
+        for error in errors:
+            if error is not None:
+                raise error
 
-    async def _write(self, item: _Waiting) -> None:
-        try:
-            batch = await self._load(item)
-        except (OSError, ValueError) as error:
-            nothing = Batch(session=item.session, tenant=item.tenant, drafts=())
-            self._events.lost(nothing, f"it cannot be read from its file: {error}")
-        else:
-            await self._events.write(batch, item.adopted)
+    async def _load_all(self, items: Sequence[WaitingBatch]) -> list[tuple[WaitingBatch, Batch]]:
+        """Return batches; one that cannot be read is lost."""
+        found: list[tuple[WaitingBatch, Batch]] = []
+        for item in items:
+            try:
+                found.append((item, await self._load(item)))
+            except (OSError, ValueError) as error:
+                nothing = Batch(session=item.session, tenant=item.tenant, drafts=())
+                self._events.lost(nothing, f"it cannot be read from its file: {error}")
+                await self._remove([item])
+        return found
 
-    async def _remove(self, item: _Waiting) -> None:
-        del self._items[item.number]
-        self.size -= item.size if item.batch is not None else 0
-        item.batch = None
-        self._unindex(item)
-        if item.saved is not None:
-            async with self._saving:
-                with suppress(OSError):
-                    await self._saver.release(item.saved)
+    async def _remove(self, items: Sequence[WaitingBatch]) -> None:
+        for item in items:
+            del self._items[item.number]
+            self.size -= item.size if item.batch is not None else 0
+            item.batch = None
+            self._unindex(item)
+        async with self._saving:
+            with suppress(OSError):
+                await self._saver.release([item.saved for item in items if item.saved is not None])
 
     # -- deleting --------------------------------------------------------------------------------
 
@@ -310,18 +291,18 @@ class Backlog:
                 if other is not batch:
                     await self._replace(item, other)
 
-    async def _replace(self, item: _Waiting, other: Batch | None) -> None:
+    async def _replace(self, item: WaitingBatch, other: Batch | None) -> None:
         self._unindex(item)
         self.size -= item.size if item.batch is not None else 0
         if other is not None:
-            new = _waiting(other)
+            new = describe(other)
             item.batch, item.size, item.keys = other, new.size, new.keys
             self.size += item.size
             self._loaded.append(item)
             return
         del self._items[item.number]
         if item.saved is not None:
-            await self._saver.release(item.saved)
+            await self._saver.release([item.saved])
 
     # -- closing ---------------------------------------------------------------------------------
 

@@ -36,14 +36,8 @@ from thoughtline.stores.base import (
     Progress,
     Store,
 )
-from thoughtline.stores.deletions import (
-    ERASE,
-    FORGET,
-    PURGE,
-    NeighbourDeletions,
-    NotedDeletion,
-    left_of,
-)
+from thoughtline.stores.catching_up import CatchUp
+from thoughtline.stores.deletions import ERASE, FORGET, PURGE, NeighbourDeletions, left_of
 from thoughtline.stores.forwarding import ForwardingStore
 from thoughtline.stores.recent_writes import Entries, RecentWrites, merge_entries
 from thoughtline.stores.saver import SavedBatch
@@ -151,6 +145,7 @@ class CachedStore(ForwardingStore):
         self._late_after = save_after  # seconds after which a batch may count as acknowledged
         self._looked_through: dict[str, Known] = {}  # tenant → what its waiting batches know of
         self._deletions = NeighbourDeletions(store, spill, self._clock)
+        self._catch_up = CatchUp(store, self._deletions, self._clock)
 
     @property
     def retention(self) -> float:
@@ -411,29 +406,33 @@ class CachedStore(ForwardingStore):
         if self._observer is not None:
             self._observer.dropped(batch, why)
 
-    async def _write_waiting(self, batch: Batch, adopted: bool) -> None:
-        """Write a batch of the backlog."""
+    async def _write_waiting(
+        self, waiting: Sequence[tuple[Batch, bool]]
+    ) -> list[Unavailable | None]:
+        """Write batches of the backlog; returns for each why it has to wait on, if it has to."""
         began = time.perf_counter()
         try:
-            if adopted:  # whoever wrote since has seen nothing of it
-                batch = batch if batch.id else await self._unwritten(batch)
-                # An earlier version has saved it without saying since when.
-                ended = max([entry.at for entry in batch.index], default=self._clock.wall())
-                batch = replace(batch, expect=None, held=batch.held or ended)
-            deleted = await self._deletions.noted_since(batch.held)
-            left = left_of(batch, deleted)
-            if left is not None:
-                await self.store.append(left)
-                for deletion in (await self._deletions.noted_since(batch.held))[len(deleted) :]:
-                    await self._delete_again(deletion)  # it came in between
-        except (Unavailable, Corrupt, SealError) as error:
-            self._note_trouble(error)
-            raise Unavailable(str(error)) from error
+            results = await self._catch_up.write(waiting)
         except StoreError as error:
-            self._give_up(batch, str(error))
+            self._note_trouble(error)
+            return [Unavailable(str(error))] * len(waiting)
+        found = zip(waiting, results, strict=True)
+        return [self._end_wait(batch, result, began) for (batch, _), result in found]
+
+    def _end_wait(
+        self, batch: Batch, result: Batch | BaseException, began: float
+    ) -> Unavailable | None:
+        if isinstance(result, Unavailable | Corrupt | SealError):
+            self._note_trouble(result)
+            return Unavailable(str(result))
+        if isinstance(result, StoreError):
+            self._give_up(batch, str(result))
+        elif isinstance(result, BaseException):
+            raise result
         else:
             self._recent.remove(batch)
-            self._committed(left or replace(batch, index=()), began)
+            self._committed(result, began)
+        return None
 
     async def _look_through(self, tenant: str) -> None:
         """Take out of what waits here what others have deleted meanwhile."""
@@ -462,24 +461,6 @@ class CachedStore(ForwardingStore):
             await self._backlog.change(left)
             self._deleted()
         self._looked_through[tenant] = known
-
-    async def _delete_again(self, deletion: NotedDeletion) -> None:
-        which = deletion.which
-        if deletion.kind == PURGE:
-            await self.store.purge(session=which.session, tenant=which.tenant)
-        else:
-            await (self.store.erase if deletion.kind == ERASE else self.store.forget)(which)
-
-    async def _unwritten(self, batch: Batch) -> Batch:
-        """Return what the store does not have of a batch that a dead process may have written.
-
-        An earlier version saved it, without an id by which the store would know it. Its entries
-        were written with its events, and may have been erased since.
-        """
-        known = {event.id for event in await self.store.read(batch.session)}
-        drafts = tuple([draft for draft in batch.drafts if draft.id not in known])
-        index = batch.index if drafts or not batch.drafts else ()
-        return replace(batch, drafts=drafts, index=index)
 
     def _caught_up(self) -> None:
         self._trouble = ""

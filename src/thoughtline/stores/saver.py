@@ -1,8 +1,9 @@
 """Saves batches to a spill file, in a thread of its own: a disk that hangs stops no event loop."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -59,15 +60,21 @@ class Saver:
         """Read a batch; raises `OSError` or `ValueError` when it cannot be read."""
         return await self._run(lambda: saved.file.read(saved.line))
 
-    async def release(self, saved: SavedBatch) -> None:
-        """Let go of a batch: it is written, or not wanted any more."""
-        file = saved.file
-        self._held[file] -= 1
-        if not self._held[file]:
-            del self._held[file]
-            if file is self._own:
-                self._own = None
-            await self._run(file.remove)
+    async def release(self, batches: Sequence[SavedBatch]) -> None:
+        """Let go of batches: they are written, or not wanted any more.
+
+        Who adopts their file, should this process die, does not find them there.
+        """
+        empty: set[SpillFile] = set()
+        for file, _ in batches:
+            self._held[file] -= 1
+            if not self._held[file]:
+                del self._held[file]
+                empty.add(file)
+        if self._own in empty:
+            self._own = None
+        if batches:
+            await self._run(lambda: _let_go(batches, empty))
 
     async def adopt(self, describe: Callable[[Batch], T]) -> tuple[list[tuple[SavedBatch, T]], int]:
         """Take over the files of dead processes.
@@ -106,3 +113,13 @@ class Saver:
             file.close()
         self._held.clear()
         self._thread = self._own = None
+
+
+def _let_go(batches: Sequence[SavedBatch], empty: set[SpillFile]) -> None:
+    """Overwrite batches in their files, and delete the files in which there is no other."""
+    for file, line in batches:
+        if file not in empty:
+            with suppress(OSError):  # then it is written once more, and known by its id
+                file.replace(line, None)
+    for file in empty:
+        file.remove()

@@ -1,0 +1,68 @@
+"""Gives a store what it could not take before, without what was deleted meanwhile.
+
+Batches of several sessions are given at once, so that a store writes them in one transaction.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from thoughtline.clock import Clock
+from thoughtline.stores.base import Batch, Store
+from thoughtline.stores.deletions import ERASE, PURGE, NeighbourDeletions, NotedDeletion, left_of
+
+
+class CatchUp:
+    """Writes batches that had to wait."""
+
+    def __init__(self, store: Store, deletions: NeighbourDeletions, clock: Clock) -> None:
+        self._store = store
+        self._deletions = deletions
+        self._clock = clock
+
+    async def write(self, waiting: Sequence[tuple[Batch, bool]]) -> list[Batch | BaseException]:
+        """Write batches, each with whether another process left it and may have written it.
+
+        Returns what is written of each, or why it is not. Raises `StoreError` when it is not
+        certain what was deleted: all are to be written again.
+        """
+        since = min([self._held(batch) for batch, _ in waiting])
+        deleted = await self._deletions.noted_since(since)
+        writing = [self._write(batch, adopted, deleted) for batch, adopted in waiting]
+        written = await asyncio.gather(*writing, return_exceptions=True)
+        for deletion in (await self._deletions.noted_since(since))[len(deleted) :]:
+            await self._delete_again(deletion)  # it came in between
+        return written
+
+    def _held(self, batch: Batch) -> float:
+        """Return since when a batch waits; an earlier version has saved it without saying that."""
+        return batch.held or max([entry.at for entry in batch.index], default=self._clock.wall())
+
+    async def _write(self, batch: Batch, adopted: bool, deleted: Sequence[NotedDeletion]) -> Batch:
+        if adopted:  # whoever wrote since has seen nothing of it
+            batch = replace(batch, expect=None, held=self._held(batch))
+            batch = batch if batch.id else await self._unwritten(batch)
+        left = left_of(batch, deleted)
+        if left is None:
+            return replace(batch, index=())
+        await self._store.append(left)
+        return left
+
+    async def _unwritten(self, batch: Batch) -> Batch:
+        """Return what the store does not have of a batch that a dead process may have written.
+
+        An earlier version saved it, without an id by which the store would know it. Its entries
+        were written with its events, and may have been erased since.
+        """
+        known = {event.id for event in await self._store.read(batch.session)}
+        drafts = tuple([draft for draft in batch.drafts if draft.id not in known])
+        index = batch.index if drafts or not batch.drafts else ()
+        return replace(batch, drafts=drafts, index=index)
+
+    async def _delete_again(self, deletion: NotedDeletion) -> None:
+        which = deletion.which
+        if deletion.kind == PURGE:
+            await self._store.purge(session=which.session, tenant=which.tenant)
+        else:
+            await (self._store.erase if deletion.kind == ERASE else self._store.forget)(which)
