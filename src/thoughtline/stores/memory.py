@@ -7,16 +7,13 @@ run in one event loop and change state between two awaits, so there is nothing t
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from itertools import count, islice
-
-import msgspec
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from itertools import islice
 
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
 from thoughtline.log.events import Event, TurnStarted
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import Origin
 from thoughtline.log.turn_counts import (
     TYPES,
     TurnCounter,
@@ -30,7 +27,6 @@ from thoughtline.stores.base import (
     ALL_ENTRIES,
     ANY_SESSION,
     INTERNAL_PREFIX,
-    MAX_CANDIDATES,
     Batch,
     EntryFilter,
     EventPage,
@@ -45,20 +41,7 @@ from thoughtline.stores.base import (
     TurnCountPage,
 )
 from thoughtline.stores.deletions import NotedDeletion
-
-
-class _StoredSession:
-    """A session and its index entries."""
-
-    def __init__(self, tenant: str, created: float) -> None:
-        self.tenant = tenant
-        self.created = self.touched = created
-        self.events: list[Event] = []
-        self.positions: list[int] = []  # of the events, among those of all sessions
-        self.index: dict[str, IndexEntry] = {}  # turn → index entry
-        self.counts = rules.NO_EVENTS
-        self.kept = False  # a person's own: it does not expire
-        self.batches: dict[str, int] = {}  # id of a batch → seq of its first event
+from thoughtline.stores.memory_index import MemoryIndex, StoredSession
 
 
 class _Subscriber:
@@ -82,14 +65,8 @@ class MemoryStore:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._sessions: dict[str, _StoredSession] = {}
-        # (tenant, key) → (session, turn), the last filed last: a dict is an ordered set
-        self._by_key: dict[tuple[str, bytes], dict[tuple[str, str], None]] = {}
-        self._reasoning: dict[tuple[str, str], list[Event]] = {}  # (session, turn) → events
-        self._continuing: dict[str, dict[str, str]] = {}  # turn → turns after it → their sessions
-        self._referring: dict[str, list[Event]] = {}  # turn → quarantines, session → forks
-        self._filed: dict[tuple[str, str], int] = {}  # (session, turn) → its number, rising
-        self._numbers = count(1)
+        self._index = MemoryIndex()
+        self._sessions = self._index.sessions
         self._counter = TurnCounter(self._find_start)
         self._position = 0  # of the last event, among those of all sessions
         self._order: dict[int, tuple[str, int]] = {}  # position → session and seq
@@ -107,7 +84,7 @@ class MemoryStore:
             raise problem
         now = self._clock.wall()
         if stored is None:
-            stored = self._sessions[batch.session] = _StoredSession(batch.tenant, now)
+            stored = self._sessions[batch.session] = StoredSession(batch.tenant, now)
         stored.touched = max(stored.touched, now)
         stored.kept = stored.kept or batch.kept
         stored.counts = stored.counts.plus(rules.count_events(batch.drafts))
@@ -116,12 +93,14 @@ class MemoryStore:
         events = rules.number_events(batch, last)
         stored.events += events
         for event in events:
-            self._index_event(event)
+            if event.type in TYPES:
+                self._counter.add(event)
+            self._index.add_event(event)
             self._position += 1
             self._order[self._position] = (event.session, event.seq)
             stored.positions.append(self._position)
         for entry in batch.index:
-            self._file(stored, entry)
+            self._index.file(stored, entry)
         for subscriber in self._subscribers:
             if subscriber.wants(batch):
                 for event in events:
@@ -134,34 +113,6 @@ class MemoryStore:
                 body = body_of(event)
                 return body if isinstance(body, TurnStarted) else None
         return None
-
-    def _index_event(self, event: Event) -> None:
-        if event.type in TYPES:
-            self._counter.add(event)
-        if event.type == "reasoning":
-            self._reasoning.setdefault((event.session, event.parent), []).append(event)
-        elif event.type == "turn_started" and event.parent:
-            self._continuing.setdefault(event.parent, {})[event.id] = event.session
-        elif target := rules.referred_id(event.type, event.data):
-            self._referring.setdefault(target, []).append(event)
-
-    def _file(self, stored: _StoredSession, entry: IndexEntry) -> None:
-        self._unfile(stored, entry.turn)
-        stored.index[entry.turn] = msgspec.structs.replace(entry, thoughts=())
-        self._filed[entry.session, entry.turn] = next(self._numbers)
-        for key in entry.keys:
-            self._by_key.setdefault((stored.tenant, key), {})[entry.session, entry.turn] = None
-
-    def _unfile(self, stored: _StoredSession, turn: str) -> None:
-        entry = stored.index.pop(turn, None)
-        if entry is None:
-            return
-        del self._filed[entry.session, turn]
-        for key in entry.keys:
-            filed = self._by_key.get((stored.tenant, key), {})
-            filed.pop((entry.session, turn), None)
-            if not filed:
-                self._by_key.pop((stored.tenant, key), None)
 
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
         self._check_open()
@@ -176,11 +127,11 @@ class MemoryStore:
         found: dict[bytes, Sequence[IndexEntry]] = {}
         now = self._clock.wall()
         for key in keys:
-            filed = list(self._by_key.get((tenant, key), ()))[::-1][:MAX_CANDIDATES]
+            filed = self._index.candidates(tenant, key)
             if self.retention:
                 filed = [one for one in filed if not self._is_expired(one[0], now)]
             if filed:
-                found[key] = [self._with_thoughts(tenant, session, turn) for session, turn in filed]
+                found[key] = [self._index.with_thoughts(tenant, *one) for one in filed]
             for session, _ in filed:
                 stored = self._sessions[session]
                 stored.touched = max(stored.touched, now)
@@ -195,27 +146,8 @@ class MemoryStore:
 
     async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
         self._check_open()
-        found: dict[str, int] = {}
-        for turn in turns:
-            after = [
-                later
-                for later, session in self._continuing.get(turn, {}).items()
-                if self._sessions[session].tenant == tenant
-            ]
-            if after:
-                found[turn] = 2 if any(self._continuing.get(later) for later in after) else 1
-        return found
-
-    def _with_thoughts(self, tenant: str, session: str, turn: str) -> IndexEntry:
-        reasoning = [(e.version, e.data) for e in self._reasoning.get((session, turn), ())]
-        quarantines = [
-            record
-            for event in self._referring.get(turn, ())
-            if event.type == "quarantined"
-            and self._sessions[event.session].tenant == tenant
-            and (record := rules.read_quarantine(event.data))
-        ]
-        return rules.with_thoughts(self._sessions[session].index[turn], reasoning, quarantines)
+        depths = {turn: self._index.depth_after(tenant, turn) for turn in turns}
+        return {turn: depth for turn, depth in depths.items() if depth}
 
     async def watch(
         self, session: str | None = None, *, after: int = -1, tenant: str | None = None
@@ -315,43 +247,15 @@ class MemoryStore:
             )
         }
         count = 0
-        while free := {
-            id for id in matched if not self._is_forked(id)
-        }:  # a fork is deleted before its origin
-            for id in free:
-                self._remove(id)
+        while free := {id for id in matched if not self._index.is_forked(id)}:
+            for id in free:  # a fork is deleted before its origin
+                for position in self._sessions[id].positions:
+                    del self._order[position]
+                self._index.remove(id)
             matched -= free
             count += len(free)
         _report(progress, count)
         return count
-
-    def _is_forked(self, session: str) -> bool:
-        return any(
-            event.type == "session_forked" and event.session != session
-            for event in self._referring.get(session, ())
-        )
-
-    def _remove(self, session: str) -> None:
-        stored = self._sessions[session]
-        for turn in list(stored.index):
-            self._unfile(stored, turn)
-        for event in stored.events:
-            if event.type == "reasoning":
-                self._reasoning.pop((session, event.parent), None)
-            elif event.type == "turn_started" and event.parent:
-                after = self._continuing.get(event.parent, {})
-                after.pop(event.id, None)
-                if not after:
-                    self._continuing.pop(event.parent, None)
-            elif target := rules.referred_id(event.type, event.data):
-                left = [e for e in self._referring.get(target, ()) if e.session != session]
-                if left:
-                    self._referring[target] = left
-                else:
-                    self._referring.pop(target, None)
-        for position in stored.positions:
-            del self._order[position]
-        del self._sessions[session]
 
     async def entries(
         self,
@@ -365,58 +269,20 @@ class MemoryStore:
         self._check_open()
         found = (
             entry
-            for entry in self._entries(entry_filter, thoughts=thoughts)
+            for entry in self._index.entries(entry_filter, thoughts=thoughts)
             if after is None or (-entry.position[0], entry.position[1]) > (-after[0], after[1])
         )
         return list(islice(found, max(offset, 0), max(offset, 0) + max(limit, 0)))
 
-    def _entries(self, entry_filter: EntryFilter, *, thoughts: bool) -> Iterator[ThoughtEntry]:
-        for (session, turn), number in reversed(self._filed.items()):
-            stored = self._sessions[session]
-            entry = stored.index[turn]
-            if not rules.entry_matches(entry_filter, stored.tenant, entry):
-                continue
-            known = self._with_thoughts(stored.tenant, session, turn).thoughts if thoughts else ()
-            for nth, call in rules.shown_calls(entry):
-                if entry_filter.call in {None, call}:
-                    at = (number, nth)
-                    yield rules.thought_entry(
-                        entry,
-                        at,
-                        call,
-                        tenant=stored.tenant,
-                        touched=stored.touched,
-                        kept=stored.kept,
-                        thoughts=known,
-                    )
-
     async def forget(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         self._check_open()
-        count = 0
-        for session, turn in self._filed:
-            stored = self._sessions[session]
-            entry = stored.index[turn]
-            if rules.entry_matches(entry_filter, stored.tenant, entry):
-                stored.index[turn], cleared = rules.forget_entry(entry, entry_filter)
-                count += cleared
+        count = self._index.forget(entry_filter)
         _report(progress, count)
         return count
 
     async def erase(self, entry_filter: EntryFilter, *, progress: Progress | None = None) -> int:
         self._check_open()
-        count = 0
-        for (session, turn), events in self._reasoning.items():
-            stored = self._sessions[session]
-            entry = stored.index.get(turn) or _unfiled_entry(session, turn, events)
-            if not rules.filter_matches(entry_filter, stored.tenant, entry):
-                continue
-            for n, event in enumerate(events):
-                thought = rules.read_thought(event.version, event.data)
-                if thought is None or not thought.forgotten:
-                    events[n] = stored.events[event.seq] = _erased(event)
-                    count += 1
-            if turn in stored.index:
-                stored.index[turn], _ = rules.forget_entry(entry, ALL_ENTRIES)
+        count = self._index.erase(entry_filter)
         _report(progress, count)
         return count
 
@@ -425,7 +291,7 @@ class MemoryStore:
 
     async def count_calls(self, call: str) -> Mapping[str, int]:
         self._check_open()
-        found = self._entries(EntryFilter(call=call), thoughts=False)
+        found = self._index.entries(EntryFilter(call=call), thoughts=False)
         return Counter(entry.tenant for entry in found)
 
     async def index(self, session: str) -> list[FiledEntry]:
@@ -434,7 +300,8 @@ class MemoryStore:
         if stored is None:
             return []
         return [
-            FiledEntry(self._with_thoughts(stored.tenant, session, turn)) for turn in stored.index
+            FiledEntry(self._index.with_thoughts(stored.tenant, session, turn))
+            for turn in stored.index
         ]
 
     async def reindex(
@@ -443,9 +310,9 @@ class MemoryStore:
         self._check_open()
         if stored := self._sessions.get(session):
             for turn in remove:
-                self._unfile(stored, turn)
+                self._index.unfile(stored, turn)
             for entry in entries:
-                self._file(stored, entry)
+                self._index.file(stored, entry)
 
     async def prune_index(self, *, dry_run: bool = False) -> int:
         self._check_open()
@@ -505,15 +372,3 @@ class MemoryStore:
 def _report(progress: Progress | None, count: int) -> None:
     if progress is not None:
         progress(count, count)
-
-
-def _unfiled_entry(session: str, turn: str, events: Sequence[Event]) -> IndexEntry:
-    """Return an entry for thoughts that have none, to compare with a filter."""
-    thoughts = [rules.read_thought(event.version, event.data) for event in events]
-    origin = next((t.origin for t in thoughts if t is not None and t.origin), Origin())
-    return IndexEntry(session, turn, origin=origin)
-
-
-def _erased(event: Event) -> Event:
-    version, data = rules.blank_thought(event.version, event.data)
-    return msgspec.structs.replace(event, version=version, data=data)
