@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from thoughtline.dialects.base import PlacedThought, Revision
-from thoughtline.log import keys as k
 from thoughtline.log.decisions import (
     REFUSED,
     TIED,
@@ -23,21 +22,28 @@ from thoughtline.log.decisions import (
     count_kinds,
 )
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import RIDING, Blob, Carrier, Origin, Text, Thought
+from thoughtline.log.parts import RIDING, Carrier, Origin, Text, Thought
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Place, Turn
 from thoughtline.replay.candidates import TurnMatch
-from thoughtline.replay.gaps import last_gap, stays
-from thoughtline.replay.guard import (
-    Target,
+from thoughtline.replay.echo import (
+    HANDLE,
+    echo_is_blank,
     echo_is_identical,
     echo_is_respelled,
     echo_suffices,
-    guard,
+    echoed,
+    echoed_in_place,
+    foreign_field,
+    has_foreign_blob,
     output_was_reshaped,
+    thoughts_with_places,
+)
+from thoughtline.replay.gaps import last_gap, stays
+from thoughtline.replay.guard import (
+    Target,
     render,
     sendable,
-    thoughts_with_places,
     without_item_ids,
 )
 from thoughtline.replay.match import UNKNOWN, RequestPath, match_turns
@@ -57,8 +63,6 @@ _LOOPS = (Scope.LOOP, Scope.FIRST_CALL)
 _DECISIVE = frozenset({_REQUIRED, _IGNORED, *NEVER})
 """Needs that decide something; others say how much is lost without a thought."""
 _OVER_LIMIT = "over the limit"
-_HANDLE = "handle"
-"""Stands for a field of `Origin`: a translated answer gave it to its client, and no provider."""
 _TAKEN_OUT = frozenset({REFUSED, _OVER_LIMIT, "quarantined"})
 """Reasons for which also a block that the client itself sends was taken out, and stays out."""
 
@@ -116,6 +120,7 @@ class _Planner:
                 self.skipped_before[key] = self.skipped[key] = REFUSED
 
     def run(self) -> ReplayPlan:
+        """Decide about every output, from the oldest to the newest."""
         gap = -1
         if self.policy.prefix:
             gap = last_gap(self.path, self.matches, self.target, self.skipped_before)
@@ -140,14 +145,15 @@ class _Planner:
     # -- one output ------------------------------------------------------------------------------
 
     def _decide(self, index: int, turn: Turn, match: TurnMatch, *, before_gap: bool) -> None:
+        """Decide about one output: by what the target wants, then by what is known of it."""
         within, beyond = self.needs
         need = within if within is beyond or self._inside(index, turn) else beyond
-        echo = _echo(turn)
-        foreign = self._foreign_field(echo) if echo else ""
+        echo = echoed(turn)
+        foreign = foreign_field(echo, self.found, self.target) if echo else ""
         if need in NEVER:
             self._forbid(index, echo, match, need)
         elif match.entry is not None and need is not _IGNORED:
-            own = [] if foreign == _HANDLE else echo
+            own = [] if foreign == HANDLE else echo
             self._known(index, turn, match, match.entry, need, echo=own, before_gap=before_gap)
         elif match.entry is None and self._sticky(index) == REFUSED:
             self._without(index, turn, match, need, REFUSED, drop=True)
@@ -161,10 +167,10 @@ class _Planner:
             self._record(index, Action.EXACT if echo else Action.ABSENT, "ignored there", match)
         if self.revisions and self.revisions[-1].turn == index:
             return
-        if foreign == _HANDLE:
+        if foreign == HANDLE:
             self._revise(index, [])
-        elif self._has_foreign_blob(turn) or self._lost_phases(index):
-            self._revise(index, _placed(turn))
+        elif has_foreign_blob(turn, self.found, self.target) or self._lost_phases(index):
+            self._revise(index, echoed_in_place(turn))
 
     def _known(
         self,
@@ -177,6 +183,7 @@ class _Planner:
         echo: list[Thought],
         before_gap: bool,
     ) -> None:
+        """Decide about an output whose turn is in the log."""
         prefix = self.policy.prefix
         behind = self._prefix(index) if prefix else ""
         from_log = self.path.from_log
@@ -200,7 +207,7 @@ class _Planner:
             self._without(index, turn, match, need, reasons[0], drop=True, left=len(reasons))
         elif sticky == REFUSED:
             self._without(index, turn, match, need, REFUSED, drop=True)
-        elif echo and not _blank(echo):
+        elif echo and not echo_is_blank(echo):
             self._record(index, Action.EXACT, "client's own", match, thoughts=len(echo))
         else:
             self._without(index, turn, match, need, "had none")
@@ -238,10 +245,11 @@ class _Planner:
     def _unknown(
         self, index: int, turn: Turn, match: TurnMatch, need: Need, echo: list[Thought]
     ) -> None:
-        if not echo or _blank(echo):
+        """Decide about an output whose turn is not in the log: only the client's own can go."""
+        if not echo or echo_is_blank(echo):
             self._without(index, turn, match, need, match.reason)
             return
-        placed = _placed(turn)
+        placed = echoed_in_place(turn)
         if self._lacks_signature(turn, need, placed):
             self._sign(index, turn, match, placed, match.reason)
             return
@@ -276,6 +284,7 @@ class _Planner:
         self._record(index, Action.PLACEHOLDER, reason, match, thoughts=len(placed), left=1)
 
     def _forbid(self, index: int, echo: list[Thought], match: TurnMatch, need: Need) -> None:
+        """Send nothing to a target that takes no thoughts."""
         if any(t.carrier is not Carrier.THINK for t in echo):
             self._revise(index, [])
             self._record(index, Action.DROPPED, need.value, match, left=len(echo))
@@ -294,7 +303,7 @@ class _Planner:
         left: int = 0,
     ) -> None:
         """Send this output without its thought: absent, as a placeholder, or with thinking off."""
-        echo = _echo(turn)
+        echo = echoed(turn)
         nothing_to_drop = match.entry is None and not echo
         action = Action.DROPPED if drop and not nothing_to_drop else Action.ABSENT
         if need is _REQUIRED and self.policy.lost:
@@ -315,53 +324,10 @@ class _Planner:
             reason = match.reason
         self._record(index, action, reason, match, left=left or (len(echo) if drop else 0))
 
-    # -- what may go -----------------------------------------------------------------------------
-
-    def _foreign_field(self, echo: Sequence[Thought]) -> str:
-        """Return why a sealed thought that the client brought may not go there; empty: it may."""
-        for echoed in echo:
-            if echoed.handle:
-                return _HANDLE
-            for digest in echoed.seals:
-                origins = [
-                    t.origin
-                    for entry in self.found.get(k.seal_key(digest), ())
-                    for t in entry.thoughts
-                    if digest in t.seals
-                ]
-                fields = [guard(origin, self.target, sealed=True) for origin in origins]
-                if fields and all(fields):
-                    # what only this model cannot read, the provider itself drops
-                    dropped_there = fields[0] == "model" and self.policy.prefix
-                    return "" if dropped_there else fields[0]
-        return ""
-
-    def _has_foreign_blob(self, turn: Turn) -> bool:
-        """Whether the client brought a sealed summary that was made for another target."""
-        for part in turn.output:
-            if type(part) is Blob and part.sealed:
-                origins = [entry.origin for entry in self.found.get(k.seal_key(part.digest), ())]
-                if origins and all(guard(o, self.target, sealed=True) for o in origins):
-                    return True
-        return False
-
-    def _lost_phases(self, index: int) -> tuple[str, ...]:
-        """Return the phases of an output's texts that the client lost, for their own provider."""
-        match = self.matches[index]
-        entry = match.entry if match else None
-        if entry is None or not entry.phases:
-            return ()
-        if entry.origin.provider != self.target.origin.provider:
-            return ()
-        texts = [part for part in self.path.turns[index].output if isinstance(part, Text)]
-        if len(texts) != len(entry.phases):
-            return ()
-        lost = ["" if t.phase else phase for t, phase in zip(texts, entry.phases, strict=True)]
-        return tuple(lost) if any(lost) else ()
-
     # -- what the target wants, and what was done before -----------------------------------------
 
     def _inside(self, index: int, turn: Turn) -> bool:
+        """Whether an output is one of those that the target wants thoughts with."""
         match self.policy.scope:
             case Scope.ALL:
                 return True
@@ -400,6 +366,20 @@ class _Planner:
         outputs = [index for index, keys in enumerate(self.path.keys) if keys is not None]
         return set(outputs[max(0, len(outputs) - last) :]) if last else set()
 
+    def _lost_phases(self, index: int) -> tuple[str, ...]:
+        """Return the phases of an output's texts that the client lost, for their own provider."""
+        match = self.matches[index]
+        entry = match.entry if match else None
+        if entry is None or not entry.phases:
+            return ()
+        if entry.origin.provider != self.target.origin.provider:
+            return ()
+        texts = [part for part in self.path.turns[index].output if isinstance(part, Text)]
+        if len(texts) != len(entry.phases):
+            return ()
+        lost = ["" if t.phase else phase for t, phase in zip(texts, entry.phases, strict=True)]
+        return tuple(lost) if any(lost) else ()
+
     def _prefix(self, index: int) -> str:
         return self.path.prefixes[index] if index < len(self.path.prefixes) else ""
 
@@ -420,7 +400,7 @@ class _Planner:
                 thoughts=tuple(placed),
                 verbatim=True,
                 anonymous=anonymous,
-                unsealed=self._has_foreign_blob(self.path.turns[index]),
+                unsealed=has_foreign_blob(self.path.turns[index], self.found, self.target),
                 phases=self._lost_phases(index),
             )
         )
@@ -462,24 +442,6 @@ def skipped_at(matches: Sequence[TurnMatch | None], there: Origin) -> dict[str, 
         ) and {origin.model, origin.asked} & {there.model, there.asked}:
             before |= match.entry.skipped
     return before
-
-
-def _echo(turn: Turn) -> list[Thought]:
-    echo: list[Thought] = []
-    for part in turn.output:
-        if type(part) is Thought:
-            echo.append(part)  # noqa: PERF401 (mostly empty: a comprehension is slower)
-    return echo
-
-
-def _placed(turn: Turn) -> list[PlacedThought]:
-    """The client's own thoughts, where they stand."""
-    return [PlacedThought(at, t.carrier, t.raw) for t, at in thoughts_with_places(turn.output)]
-
-
-def _blank(echo: Sequence[Thought]) -> bool:
-    """Whether the echo is only a placeholder."""
-    return all(not t.sealed and not t.id and not t.text.strip() for t in echo)
 
 
 def _first(turn: Turn) -> Place:

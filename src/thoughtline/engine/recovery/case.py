@@ -21,7 +21,8 @@ from thoughtline.log.parts import Carrier, Thought
 from thoughtline.log.quirks import Quirk
 from thoughtline.log.turns import Turn
 from thoughtline.providers.contracts import Policy
-from thoughtline.replay.guard import Target, thoughts_with_places
+from thoughtline.replay.echo import thoughts_with_places
+from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath
 
 _ITEM = re.compile(r"\b(?:rs|fc|msg|ctc|cmp)_[A-Za-z0-9_-]+")
