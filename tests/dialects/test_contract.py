@@ -19,6 +19,7 @@ from thoughtline.dialects.sse import SseParser
 from thoughtline.engine.routes import parse
 from thoughtline.gateway.credentials import CREDENTIALS
 from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.events import Keepalive, Outcome, TurnEnded
 from thoughtline.log.index import RESPONSE_ID_DIALECTS
 from thoughtline.log.parts import Call, Result, Text, Thought
@@ -169,7 +170,7 @@ TEXTS = WORDS | st.text(min_size=1, max_size=30).filter(
 PLAIN_ARGUMENTS = st.dictionaries(
     st.text(max_size=5), st.integers(-9, 9) | st.booleans() | st.text(max_size=5), max_size=3
 )
-ARGUMENTS = PLAIN_ARGUMENTS.map(keys.canonical_json) | SAMPLE_ARGUMENTS.flatmap(spelled)
+ARGUMENTS = PLAIN_ARGUMENTS.map(canonical_json) | SAMPLE_ARGUMENTS.flatmap(spelled)
 CALLS = st.lists(st.tuples(st.sampled_from(["ls", "cat", "run"]), ARGUMENTS), max_size=3)
 
 

@@ -16,6 +16,7 @@ from thoughtline.dialects.thoughts import (
     seal_digests,
 )
 from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.parts import Carrier, Origin, Thought, Timing
 
 CARRIERS = st.sampled_from(Carrier)
@@ -106,9 +107,9 @@ def test_any_value_makes_a_thought_with_the_text_it_was_given(carrier, value, ra
     assert made.raw == raw
     assert (made.origin, made.timing) == (origin, timing)
     assert made.seals == make_thought(carrier, splice.loads(raw.encode())).seals
-    assert keys.canonical_json(
+    assert canonical_json(
         splice.loads(make_thought(carrier, value).raw.encode())
-    ) == keys.canonical_json(splice.loads(raw.encode()))
+    ) == canonical_json(splice.loads(raw.encode()))
 
 
 @given(VALUES, RANDOMS, RANDOMS)

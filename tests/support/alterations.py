@@ -1,7 +1,7 @@
 """What real clients do to a history before they send it back, one function per habit.
 
 `CHAT` alters the messages of a Chat Completions body, `TURNS` the same things in the values that
-every dialect reads into. All of them keep a turn recognisable: `keys.visible` is blind to each.
+every dialect reads into. All of them keep a turn recognisable: `canonical.visible` is blind to each.
 
 Left out, because no key over what is visible can survive them:
 - smolagents' ToolCallingAgent flattens calls to the text `Calling tools:\\n[{'id': …}]` and results

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.events import Outcome
 from thoughtline.log.index import IndexEntry, index_entry
 from thoughtline.log.parts import Call, Carrier, Origin, Part, Result, Text, Thought
@@ -29,7 +30,7 @@ CARRIERS = {
 
 
 def call(name: str, id: str = "", **arguments: object) -> Call:
-    return Call(name=name, arguments=keys.canonical_json(arguments), id=id or f"functions.{name}:0")
+    return Call(name=name, arguments=canonical_json(arguments), id=id or f"functions.{name}:0")
 
 
 def say(text: str) -> Text:

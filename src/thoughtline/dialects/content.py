@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from thoughtline.dialects import splice
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.parts import Blob, Call, Part, Result, Text
 
 _NOISE = frozenset({"cache_control", "type", "id", "detail"})
@@ -34,7 +35,7 @@ def _text(element: Any) -> str:
         if isinstance(element.get("text"), str):
             return str(element["text"])
         element = {key: value for key, value in element.items() if key != "cache_control"}
-    return keys.canonical_json(element)
+    return canonical_json(element)
 
 
 def content_parts(content: Any) -> list[Part]:

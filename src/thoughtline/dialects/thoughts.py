@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thoughtline.dialects import splice
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.handles import is_handle
-from thoughtline.log.keys import canonical_json, string_digest
+from thoughtline.log.keys import string_digest
 from thoughtline.log.parts import Carrier, Origin, Thought, Timing
 
 SIGNATURE_BYPASSES = frozenset(

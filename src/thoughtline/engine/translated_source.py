@@ -29,7 +29,7 @@ from thoughtline.engine.server_state import recall, references
 from thoughtline.engine.translation import Translation
 from thoughtline.engine.turn_ids import client_call_id
 from thoughtline.errors import StoreError, ThoughtlineError, Unreadable
-from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_arguments, trimmed
 from thoughtline.log.handles import Handles
 from thoughtline.log.parts import Blob, Call, Note, Part, Result, Text, ToolKind
 from thoughtline.log.sessions import Session
@@ -346,9 +346,9 @@ def _prefixes(source: TranslatedSource, path: RequestPath) -> Sequence[str]:
 
 def _plain(output: Sequence[Part]) -> tuple[Part, ...]:
     """An output in the spelling in which clients' echoes are compared."""
-    text = keys.trimmed("".join(part.text for part in output if isinstance(part, Text)))
+    text = trimmed("".join(part.text for part in output if isinstance(part, Text)))
     calls = [
-        replace(part, arguments=keys.canonical_arguments(part.arguments).decode("utf-8", "replace"))
+        replace(part, arguments=canonical_arguments(part.arguments).decode("utf-8", "replace"))
         for part in output
         if isinstance(part, Call)
     ]

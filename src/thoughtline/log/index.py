@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from thoughtline.log import keys as k
+from thoughtline.log.canonical import without_inline_thoughts
 from thoughtline.log.durations import group_thoughts
 from thoughtline.log.events import Outcome
 from thoughtline.log.parts import Blob, Call, Origin, Text, Thought
@@ -67,7 +68,7 @@ _SEPARATOR = "\n\n"
 def text_digest(turn: Turn) -> str:
     """Return the digest of an output's text; empty when it has none."""
     texts = [part.text for part in turn.output if type(part) is Text]
-    text = k.without_inline_thoughts("".join(texts))
+    text = without_inline_thoughts("".join(texts))
     return k.string_digest(text) if text else ""
 
 

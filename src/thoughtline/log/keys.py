@@ -1,31 +1,32 @@
 """The keys by which a turn is found again when a client echoes it in altered form.
 
-Clients strip thoughts, trim whitespace, re-serialise arguments, rewrite ids, turn strings into
-parts and `null` into `""`, drop the text beside tool calls, split and merge messages. A key is
-therefore a hash of what is *visible*: text, calls (name and canonical arguments) and results,
-without thoughts, ids, cache markers and system prompt; where an output has calls, only they count,
-and parallel ones in any order.
-
-`visible` is the one canonical form, for capture and for look-up, for every dialect. A `RollingKey`
+A key is a hash of what every client sends back, in one form (`canonical.visible`). A `RollingKey`
 hashes it along a path once, in linear time, and gives each turn three keys: `full` (the turn and
 everything before it), `local` (the turn and the output before it) and `content` (its output only).
 What a client may echo by itself has a key of its own: `reference_key` for the id of an item or a
 response, `seal_key` for an encrypted or signed value.
 """
 
-import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from hashlib import blake2b
-from math import isfinite
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from thoughtline.log.parts import Blob, Call, Part, Result, Text, Thought
+from thoughtline.log.canonical import (
+    canonical_json,
+    encoded,
+    joined,
+    trimmed,
+    visible,
+    visible_call,
+    visible_calls,
+    visible_part,
+    visible_parts,
+)
+from thoughtline.log.parts import Call, Part, Result, Text, Thought
 from thoughtline.log.turns import Turn
 
 KEY_SIZE = 16
@@ -45,157 +46,6 @@ class TurnKeys(Struct, frozen=True, gc=False):
     trimmed: tuple[bytes, ...] = ()  # all three once more, where each of several texts is trimmed
 
 
-def _number(text: str) -> int | float | str:
-    """Read a number as JavaScript does: a float, written as an integer where it is integral."""
-    value = float(text)
-    if value.is_integer() and abs(value) < 2**63:
-        return int(value)
-    return value if isfinite(value) else text
-
-
-_arguments = msgspec.json.Decoder(float_hook=_number)
-_sorted = msgspec.json.Encoder(order="sorted")
-_ZEROS, _LONG = bytes.maketrans(b"123456789", b"000000000"), b"0" * 16
-
-
-def canonical_arguments(text: str) -> bytes:
-    """Return a call's arguments as canonical JSON: key order and number spelling do not count."""
-    try:
-        data = text.encode()
-        if _LONG not in data.translate(_ZEROS):  # numbers that a float can hold
-            value = _arguments.decode(data or b"null")
-            return b"{}" if value is None else _sorted.encode(value)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass  # parsed leniently below
-    try:
-        value = _lenient(text) if text.strip() else None
-        return b"{}" if value is None else _bytes(canonical_json(value))
-    except (ValueError, RecursionError):
-        return _bytes(text.strip())
-
-
-def _lenient(text: str) -> Any:
-    """Parse JSON that has a lone surrogate, a raw line break or a number too long for a float."""
-    return json.loads(text, parse_float=_number, parse_int=_number, strict=False)
-
-
-_INLINE = re.compile(
-    r"<(think|thinking|thinking-content-[0-9a-f]+)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE
-)
-_SPACE = re.compile(r"\s*")
-
-_WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + "\ufeff"
-
-
-def trimmed(text: str) -> str:
-    """Remove outer whitespace, as Python and JavaScript define it."""
-    return text.strip(_WHITE) if "\ufeff" in text else text.strip()
-
-
-def without_inline_thoughts(text: str) -> str:
-    """Remove the `<think>` blocks that some clients keep in an assistant's text."""
-    text = trimmed(text)
-    if "<" not in text:  # mostly there is none
-        return text
-    start = 0
-    while match := _INLINE.match(text, start):
-        start = match.end()
-    text = trimmed(text[start:]) if start else text
-    return _cut_think_blocks(text) if "</think>" in text else text
-
-
-def _cut_think_blocks(text: str) -> str:
-    """Remove `<think>` blocks within a text, each with the whitespace around it."""
-    kept: list[str] = []
-    start = 0
-    while (at := text.find("<think>", start)) >= 0 and (end := text.find("</think>", at)) >= 0:
-        kept.append(text[start:at].rstrip())
-        start = _SPACE.match(text, end + len("</think>")).end()  # type: ignore[union-attr]
-    return "".join([*kept, text[start:]])
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return text.encode("utf-8", "surrogatepass")
-
-
-def _join(tag: bytes, pieces: Iterable[bytes]) -> bytes:
-    out = [tag]
-    for piece in pieces:
-        out.append(b"%d:" % len(piece))
-        out.append(piece)
-    return b"".join(out)
-
-
-def visible(parts: Sequence[Part], *, is_input: bool = False) -> bytes:
-    """Return what every client sends back of one side of a turn, in one canonical form.
-
-    The text of an input counts as it is; an output's may have inline thoughts, which do not count.
-    Nor does the order of parallel calls.
-    """
-    if len(parts) == 1:
-        return _visible_part(parts[0], is_input)
-    return _visible_parts(parts, is_input)
-
-
-def _visible_part(part: Part, is_input: bool) -> bytes:
-    """Return the canonical form of a side that has a single part: the usual case."""
-    if type(part) is Text:
-        text = part.text
-        text = text.strip(_WHITE) if "\ufeff" in text else text.strip()
-        if not is_input and "<" in text:
-            text = without_inline_thoughts(text)
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            data = _bytes(text)
-        return b"v%d:%b1:|" % (len(data), data)
-    if type(part) is Call:
-        name, arguments = _visible_call(part)
-        return b"c%d:%b%d:%b" % (len(name), name, len(arguments), arguments)
-    if type(part) is Result:
-        data = _bytes(trimmed(part.content))
-        return b"v0:%d:%b1:|" % (len(data), data)
-    return _visible_parts((part,), is_input)
-
-
-def _visible_parts(parts: Sequence[Part], is_input: bool) -> bytes:
-    """Return the canonical form of a side that has any number of parts."""
-    calls: list[tuple[bytes, bytes]] = []
-    results: list[bytes] = []
-    blobs: list[bytes] = []
-    texts: list[str] = []
-    for part in parts:
-        kind = type(part)
-        if kind is Text:
-            texts.append(part.text)  # type: ignore[union-attr]
-        elif kind is Call:
-            calls.append(_visible_call(part))  # type: ignore[arg-type]
-        elif kind is Result:
-            results.append(_bytes(trimmed(part.content)))  # type: ignore[union-attr]
-        elif kind is Blob:
-            blobs.append(_bytes(part.digest))  # type: ignore[union-attr]
-    if calls:
-        return _visible_calls(sorted(calls))
-    text = "".join(texts)
-    if not results and not blobs:
-        return _visible_part(Text(text=text), is_input)
-    if len(results) > 1:
-        results = list(dict.fromkeys(results))  # some clients repeat them on resume
-    data = _bytes(trimmed(text) if is_input else without_inline_thoughts(text))
-    return _join(b"v", [data, *results, b"|", *blobs])
-
-
-def _visible_call(call: Call) -> tuple[bytes, bytes]:
-    return _bytes(call.name), canonical_arguments(call.arguments)
-
-
-def _visible_calls(calls: Sequence[tuple[bytes, bytes]]) -> bytes:
-    return _join(b"c", [piece for call in calls for piece in call])
-
-
 class _ParallelCalls:
     """The calls of an output that has several, for the order of their results."""
 
@@ -203,7 +53,7 @@ class _ParallelCalls:
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = calls
-        self.visible = [_visible_call(call) for call in calls]
+        self.visible = [visible_call(call) for call in calls]
 
     def ordered(self, parts: Sequence[Part]) -> Sequence[Part]:
         """Return an input with the results of these calls in the canonical order of the calls."""
@@ -324,7 +174,7 @@ class RollingKey:
         """Return the keys of the next turn if this is its output, and leave the state as it is."""
         part = _single(parts)
         if part is not None:
-            return self._keys(_visible_part(part, is_input=False))
+            return self._keys(visible_part(part, is_input=False))
         return self._keys_of_many(parts, _parallel_calls(parts))
 
     def _keys(self, shown: bytes) -> TurnKeys:
@@ -347,12 +197,12 @@ class RollingKey:
     def _keys_of_many(self, parts: Sequence[Part], parallel: _ParallelCalls | None) -> TurnKeys:
         if parallel is not None:
             calls = parallel.visible if self._in_order else sorted(parallel.visible)
-            return self._keys(_visible_calls(calls))
-        keys = self._keys(_visible_parts(parts, is_input=False))
+            return self._keys(visible_calls(calls))
+        keys = self._keys(visible_parts(parts, is_input=False))
         texts = _trimmed_texts(parts)
         if texts is None:
             return keys
-        other = self._keys(_visible_part(Text(text=texts), is_input=False))
+        other = self._keys(visible_part(Text(text=texts), is_input=False))
         return replace(keys, trimmed=(other.full, other.local, other.content))
 
     def leads_to(self, keys: TurnKeys) -> bool:
@@ -368,7 +218,7 @@ class RollingKey:
         """Go on to the turn after this output; returns the keys of the turn that it ends."""
         part = _single(parts)
         if part is not None:
-            self._parallel, keys = None, self._keys(_visible_part(part, is_input=False))
+            self._parallel, keys = None, self._keys(visible_part(part, is_input=False))
         else:
             self._parallel = _parallel_calls(parts)
             keys = self._keys_of_many(parts, self._parallel)
@@ -409,17 +259,17 @@ def has_parallel_calls(turns: Iterable[Turn]) -> bool:
 
 def reference_key(kind: str, value: str) -> bytes:
     """Return the look-up key of an item or a response that a client may name by its id."""
-    return _hash(_join(b"ref" + _bytes(kind), [_bytes(value)]))
+    return _hash(joined(b"ref" + encoded(kind), [encoded(value)]))
 
 
 def session_key(hint: str) -> bytes:
     """Return the look-up key of a session, given the `string_digest` of its id or of a hint."""
-    return _hash(_join(b"session", [_bytes(hint)]))
+    return _hash(joined(b"session", [encoded(hint)]))
 
 
 def string_digest(value: str) -> str:
     """Return the digest that stands for a string: an opaque value, a session id, a text."""
-    return _hash(_bytes(value)).hex()
+    return _hash(encoded(value)).hex()
 
 
 def seal_key(digest: str) -> bytes:
@@ -434,15 +284,7 @@ _SPOKEN = 64
 
 def spoken_key(text: str) -> bytes:
     """Return the look-up key of a thought that a client wrote as text, by how it begins."""
-    return _hash(b"spoken" + _bytes(text[:_SPOKEN]))
-
-
-def canonical_json(value: Any) -> str:
-    """Write any JSON value with sorted keys and no spaces. Raises `RecursionError` if too deep."""
-    try:
-        return _sorted.encode(value).decode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _hash(b"spoken" + encoded(text[:_SPOKEN]))
 
 
 def json_digest(value: Any) -> str:

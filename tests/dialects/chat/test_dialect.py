@@ -17,6 +17,7 @@ from thoughtline.dialects.params import ToolSpec
 from thoughtline.engine.capture import input_events
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
+from thoughtline.log.canonical import visible
 from thoughtline.log.events import TYPE_NAMES, Event, TurnStarted, draft
 from thoughtline.log.parts import Blob, Call, Carrier, Origin, Result, Text, Thought
 from thoughtline.log.sessions import Session
@@ -97,7 +98,7 @@ def test_unknown_roles_are_heard():
         read({"role": "critic", "content": "hm"}),
         read({"role": "critic", "content": "oh"}),
     )
-    assert keys.visible(one.turns[0].input) != keys.visible(other.turns[0].input)
+    assert visible(one.turns[0].input) != visible(other.turns[0].input)
 
 
 @pytest.mark.parametrize(
@@ -266,8 +267,8 @@ def test_what_is_written_reads_back(messages):
     again = CHAT.read(CHAT.write([*turns, last], model="m")).turns
     for one, other in zip([*turns, last], again, strict=True):
         assert [p for p in other.output if isinstance(p, Thought)] == [*one.thoughts]
-        assert keys.visible(one.output) == keys.visible(other.output)
-        assert keys.visible(one.input, is_input=True) == keys.visible(other.input, is_input=True)
+        assert visible(one.output) == visible(other.output)
+        assert visible(one.input, is_input=True) == visible(other.input, is_input=True)
 
 
 def test_thoughts_are_written_to_the_byte():
@@ -379,7 +380,7 @@ def test_capture_key_is_look_up_key(messages, style, stream, data):
         echo = CHAT.read(body(alteration([*messages, message, *after])))
         found = keys.rolling_keys(echo.turns)[0][len(before)]
         assert found is None or found == spoke, name
-        assert found is not None or not keys.visible(turn.output).strip(b"v0:1|"), name
+        assert found is not None or not visible(turn.output).strip(b"v0:1|"), name
         if stream or style != "details":
             assert _seals(turn) == _seals(CHAT.read(body([message])).turns[0])
 

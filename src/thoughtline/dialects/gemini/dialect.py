@@ -47,7 +47,7 @@ from thoughtline.dialects.thoughts import make_thought
 from thoughtline.dialects.token_counts import TokenCount
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.errors import Unreadable
-from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Blob, Call, Carrier, Note, Origin, Part, Result, Text, Thought
 from thoughtline.log.turns import Turn
@@ -278,7 +278,7 @@ def _result(answer: dict[str, Any]) -> list[Part]:
         if key in _WRAPPERS and isinstance(value, str):
             content, error, response = value, key == "error", None
     if response is not None:
-        content = response if isinstance(response, str) else keys.canonical_json(response)
+        content = response if isinstance(response, str) else canonical_json(response)
     result = Result(
         content=content,
         call=id if isinstance(id, str) else "",

@@ -27,7 +27,7 @@ from thoughtline.dialects.values import (
     strings,
     whole_number,
 )
-from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.capabilities import Capabilities, EffortStyle
 from thoughtline.log.parts import Part, Result, Text
 
@@ -129,7 +129,7 @@ def _part(part: dict[str, Any]) -> list[Part]:
 
 def _result(answer: dict[str, Any]) -> Result:
     response, error = answer.get("response"), False
-    content = response if isinstance(response, str) else keys.canonical_json(response)
+    content = response if isinstance(response, str) else canonical_json(response)
     if isinstance(response, dict) and len(response) == 1:
         ((key, value),) = response.items()
         if key in _WRAPPERS and isinstance(value, str):

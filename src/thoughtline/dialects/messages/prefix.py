@@ -15,6 +15,7 @@ from thoughtline.dialects.base import Prefixes, Request
 from thoughtline.dialects.messages.patch import THINKING
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_json
 
 MAX_KEPT = 16
 MAX_KEPT_SIZE = 256 << 10
@@ -55,7 +56,7 @@ def _prefixes(request: Request, after: PrefixState | None) -> Prefixes | None:
     for index, message in enumerate(has["messages"]):
         if index in outputs:
             before[index] = state.hexdigest()
-        _take(state, keys.canonical_json(_message(message)))
+        _take(state, canonical_json(_message(message)))
         if index in outputs:
             behind[index] = PrefixState(head, state.copy())
     before[-1], behind[-1] = state.hexdigest(), PrefixState(head, state)
@@ -87,7 +88,7 @@ def _head(system: bytes, tools: bytes) -> _Head:
         if known.tools == tools and known.system == system:
             return known
     state = blake2b(digest_size=keys.KEY_SIZE)
-    _take(state, keys.canonical_json([_blocks(_loaded(system) or []), _declared(tools)]))
+    _take(state, canonical_json([_blocks(_loaded(system) or []), _declared(tools)]))
     made = _Head(system, tools, state.hexdigest(), state)
     if len(system) + len(tools) <= MAX_KEPT_SIZE:
         _heads = (made, *_heads[: MAX_KEPT - 1])
@@ -98,7 +99,7 @@ def _declared(tools: bytes) -> list[str]:
     """Return the tools that a model has from the beginning, in an order that does not count."""
     declared = _loaded(tools)
     return sorted(
-        keys.canonical_json(_without_marker(tool))
+        canonical_json(_without_marker(tool))
         for tool in (declared if isinstance(declared, list) else [])
         if not (isinstance(tool, dict) and tool.get("defer_loading") is True)
     )

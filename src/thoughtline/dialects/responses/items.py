@@ -14,6 +14,7 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.content import blob, content_parts, joined_text
 from thoughtline.dialects.thoughts import make_thought
 from thoughtline.log import keys
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.parts import Blob, Call, Carrier, Part, Result, Text, Thought, ToolKind
 
 ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -124,7 +125,7 @@ def _call(item: dict[str, Any], what: str, raw: str) -> Call:
         if not isinstance(arguments, str):
             arguments = splice.dumps(arguments).decode() if arguments is not None else ""
     else:
-        arguments = keys.canonical_json({k: v for k, v in item.items() if k not in _NOISE})
+        arguments = canonical_json({k: v for k, v in item.items() if k not in _NOISE})
         name = name or what
     return Call(
         name=name,
