@@ -86,3 +86,13 @@ async def test_a_statement_has_a_time_limit(store, db):
             await store.read("s")
     store._connections._timeout = 10.0
     assert await store.read("s") == []
+
+
+async def test_a_new_connection_that_is_not_answered_is_given_up(store, db):
+    store._connections._timeout = 0.1
+    async with db.transaction(), asyncio.timeout(60):
+        await db.execute("LOCK TABLE home IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(Unavailable, match="in time"):
+            await store.read("s")
+    store._connections._timeout = 10.0
+    assert await store.read("s") == []

@@ -10,7 +10,8 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import asyncpg
@@ -202,6 +203,21 @@ class Connections:
             raise
         self._pause.worked()
         return connection
+
+    @asynccontextmanager
+    async def briefly(self, connection: asyncpg.Connection) -> AsyncIterator[None]:
+        """Look at a connection in one transaction, and cut it where no answer comes in time."""
+        loop = asyncio.get_running_loop()
+        limit = loop.call_later(self._timeout, connection.terminate)
+        try:
+            async with connection.transaction():
+                yield
+        except Exception as error:
+            if loop.time() >= limit.when():
+                raise TimeoutError from error
+            raise
+        finally:
+            limit.cancel()
 
     def _drop(self, slot: _Slot) -> None:
         if slot.connection is not None:

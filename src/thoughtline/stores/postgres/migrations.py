@@ -81,14 +81,12 @@ async def migrate(connection: asyncpg.Connection) -> list[str]:
     return done
 
 
-async def prepare(connection: asyncpg.Connection, *, upgrade: bool = True) -> None:
-    """Make the tables of an empty database, and bring older ones up to date if `upgrade`."""
+async def are_missing(connection: asyncpg.Connection, *, upgrade: bool = True) -> bool:
+    """Whether migrations are to be run; raises for older tables that may not be changed."""
     known = await version(connection)
-    if known >= max(steps()):
-        return
-    if known and not upgrade:
+    if known and known < max(steps()) and not upgrade:
         raise StoreError(
             f"the database has layout {known}, and {max(steps())} is needed; "
             "run `thoughtline store migrate`"
         )
-    await migrate(connection)
+    return known < max(steps())

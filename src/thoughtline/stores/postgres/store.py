@@ -150,9 +150,12 @@ class PostgresStore:
     async def _greet(self, connection: asyncpg.Connection) -> None:
         """Look at a database that was just connected to."""
         if not self._prepared:
-            await migrations.prepare(connection, upgrade=self._upgrade)
+            async with self._connections.briefly(connection):
+                missing = await migrations.are_missing(connection, upgrade=self._upgrade)
+            if missing:
+                await migrations.migrate(connection)  # takes as long as it takes
             self._prepared = True
-        async with connection.transaction():
+        async with self._connections.briefly(connection):
             if (isolation := await connection.fetchval(_ISOLATION)) != "read committed":
                 raise StoreError(
                     f"this database runs transactions as `{isolation}` by default, in which nodes "
@@ -161,12 +164,12 @@ class PostgresStore:
                     "'read committed'"
                 )
             row = await connection.fetchrow(_HOME, self._fingerprint)
+            await self._seals.greet(connection)
         if self._fingerprint and row["fingerprint"] != self._fingerprint:
             raise SecretMismatch(
                 "this database belongs to nodes with another secret: under this one, none of its "
                 "conversations would be found; give every node the same `store.secret`"
             )
-        await self._seals.greet(connection)
         if row["era"] != self._finder.era:
             if self._finder.era:  # a failover: what was acknowledged lately may be lost there
                 self._late.resend()
