@@ -8,22 +8,24 @@ that failed or was cut only the thoughts.
 
 from typing import Any
 
-import msgspec
-from msgspec import Raw, Struct
-from msgspec.structs import asdict
-
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
-from thoughtline.dialects.content import raw_blob
 from thoughtline.dialects.limits import TooComplex, check_answer, check_answer_parts
+from thoughtline.dialects.messages.events import (
+    REFUSED,
+    MessageDelta,
+    MessageEvent,
+    PendingBlock,
+    decode,
+    lenient,
+    only_text,
+)
 from thoughtline.dialects.messages.patch import THINKING
-from thoughtline.dialects.reader import BaseReader, Stopwatch, load_leniently, token_count
-from thoughtline.dialects.splice import Span
+from thoughtline.dialects.reader import BaseReader, token_count
 from thoughtline.dialects.sse import SseParser
-from thoughtline.dialects.surrogates import json_string, replace_surrogates
+from thoughtline.dialects.surrogates import replace_surrogates
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
-    AssistantMessage,
     Delta,
     Keepalive,
     Outcome,
@@ -32,86 +34,10 @@ from thoughtline.log.events import (
     StopReason,
     StreamEvent,
     TextDelta,
-    ToolCall,
     ToolCallDelta,
 )
 from thoughtline.log.parts import Call, Carrier, Origin, Part, Text
 from thoughtline.log.usage import Usage, add_counts
-
-_GROWING = {"thinking": "thinking", "text": "text", "compaction": "content"}
-"""Which member of a block grows; of all tools it is the input, and that is JSON text."""
-
-
-class PendingBlock:
-    """A block that is arriving.
-
-    It is announced with its members, of which one grows by deltas. In the end it is the announced
-    block with that member filled in; fields that are not known keep their bytes.
-    """
-
-    __slots__ = ("closed", "kind", "nth", "pieces", "raw", "signature", "value", "watch")
-
-    def __init__(self, raw: bytes, value: dict[str, Any]) -> None:
-        self.raw = raw  # as announced
-        self.value = value
-        self.kind = value.get("type")
-        self.pieces: list[str] = []  # of the member that grows
-        self.signature: list[str] = []
-        self.watch: Stopwatch | None = None
-        self.nth = 0  # among the calls
-        self.closed = False
-
-    def start(self, key: str) -> str:
-        """Return a member as it was announced."""
-        value = self.value.get(key)
-        return value if isinstance(value, str) else ""
-
-    def text(self) -> str:
-        """Return the text of a text block."""
-        return str(replace_surrogates(self.start("text") + "".join(self.pieces)))
-
-    def input(self) -> str:
-        """Return a tool's arguments as JSON text."""
-        if any(self.pieces):
-            return str(replace_surrogates("".join(self.pieces)))
-        try:
-            span = splice.members(self.raw).get("input")
-        except Unreadable:
-            span = None
-        return self.raw[span.value : span.end].decode() if span else "{}"
-
-    def filled(self) -> str:
-        """Return the announced block with everything that its deltas brought."""
-        grown: dict[str, bytes] = {}
-        if any(self.pieces):
-            joined = "".join(self.pieces)
-            key = _GROWING.get(str(self.kind))
-            grown[key or "input"] = (
-                json_string(self.start(key) + joined)
-                if key
-                else replace_surrogates(joined).encode()
-            )
-        if self.signature:
-            grown["signature"] = json_string(self.start("signature") + "".join(self.signature))
-        if not grown:
-            return self.raw.decode()
-        try:
-            place, has = Span(0, 0, len(self.raw)), splice.members(self.raw)
-            return splice.apply(self.raw, splice.revise(place, has, grown)).decode()
-        except Unreadable:  # a key twice: the last one counts, as it does for every reader
-            return splice.dumps(self.value | {k: Raw(raw) for k, raw in grown.items()}).decode()
-
-    def events(self) -> list[AssistantMessage | ToolCall]:
-        """Return the canonical events of a block that is no thought."""
-        if self.kind == "text":
-            text = self.text()
-            return [AssistantMessage(parts=(Text(text=text),))] if text else []
-        if self.kind == "tool_use":
-            call = Call(name=self.start("name"), arguments=self.input(), id=self.start("id"))
-            return [ToolCall(call=call)]
-        blob = raw_blob(str(self.kind or "unknown"), self.filled())
-        return [AssistantMessage(parts=(blob,))]
-
 
 _STOPS = {
     "end_turn": StopReason.END,
@@ -122,33 +48,6 @@ _STOPS = {
     "model_context_window_exceeded": StopReason.WINDOW,
 }
 _CAPS = ("max_tokens", "model_context_window_exceeded")
-
-
-class _Delta(Struct, gc=False):
-    text: Any = None
-    thinking: Any = None
-    signature: Any = None
-    partial_json: Any = None
-    content: Any = None
-    stop_reason: Any = None
-    stop_sequence: Any = None
-
-
-_TEXTS = ("text", "thinking", "partial_json")
-"""Members of a delta that add up."""
-
-
-class _Event(Struct, gc=False):
-    type: Any = None
-    index: Any = None
-    delta: _Delta | None = None
-    content_block: Raw = Raw()
-    message: Any = None
-    usage: Any = None
-    error: Any = None
-
-
-_decode = msgspec.json.Decoder(_Event).decode
 
 
 class MessagesReader(BaseReader):
@@ -189,33 +88,23 @@ class MessagesReader(BaseReader):
         return [*emitted, *self._canonical(), *self.turn_end(reason)]
 
     def only_text(self, data: bytes) -> str | None:
-        try:
-            event = _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        if event.type != "content_block_delta" or type(event.index) is not int or not event.delta:
-            return None
-        said = {name: value for name, value in asdict(event.delta).items() if value is not None}
-        if len(said) != 1:
-            return None
-        ((name, text),) = said.items()
-        return text if name in _TEXTS and type(text) is str else None
+        return only_text(data)
 
     # -- one event -------------------------------------------------------------------------------
 
     def _event(self, data: bytes, emitted: list[Delta]) -> None:
         try:
-            event = _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            event = decode(data)
+        except REFUSED:
             self.note_damage(data)
-            if (odd := _lenient(data)) is not None:
+            if (odd := lenient(data)) is not None:
                 deltas: list[Delta] = []
                 self._take(odd, deltas)
                 emitted += map(self.joined_surrogates, deltas)
         else:
             self._take(event, emitted)
 
-    def _take(self, event: _Event, emitted: list[Delta]) -> None:
+    def _take(self, event: MessageEvent, emitted: list[Delta]) -> None:
         kind = event.type
         if kind == "content_block_delta":
             if event.delta is not None and type(event.index) is int:
@@ -238,7 +127,7 @@ class MessagesReader(BaseReader):
         elif kind == "error" or event.error is not None:
             self.fail(event.error)
 
-    def _delta(self, index: int, delta: _Delta, emitted: list[Delta]) -> None:
+    def _delta(self, index: int, delta: MessageDelta, emitted: list[Delta]) -> None:
         block = self._open.get(index) or self._unannounced(index, delta, emitted)
         kind = block.kind
         if kind == "text":
@@ -261,7 +150,7 @@ class MessagesReader(BaseReader):
         elif type(delta.content) is str and kind == "compaction":
             block.pieces.append(delta.content)
 
-    def _unannounced(self, index: int, delta: _Delta, emitted: list[Delta]) -> PendingBlock:
+    def _unannounced(self, index: int, delta: MessageDelta, emitted: list[Delta]) -> PendingBlock:
         """Begin a block that was not announced: its first delta says what it is."""
         raw = b'{"type":"text","text":""}'
         if delta.thinking is not None or delta.signature is not None:
@@ -412,29 +301,3 @@ def _raws(body: bytes, content: list[Any]) -> list[bytes]:
     except (Unreadable, KeyError):
         return [splice.dumps(block) for block in content]
     return [body[span.value : span.end] for span in spans]
-
-
-def _lenient(data: bytes) -> _Event | None:
-    """Read an event that the strict decoder refuses: lone surrogates, or unexpected types."""
-    document = load_leniently(data)
-    if document is None:
-        return None
-    known = {key: document[key] for key in _Event.__struct_fields__ if key in document}
-    delta = known.get("delta")
-    if isinstance(delta, dict):
-        known["delta"] = _Delta(
-            **{key: delta[key] for key in _Delta.__struct_fields__ if key in delta}
-        )
-    else:
-        known["delta"] = None
-    if "content_block" in known:
-        known["content_block"] = _member(data, "content_block")
-    return _Event(**known)
-
-
-def _member(data: bytes, key: str) -> Raw:
-    try:
-        span = splice.members(data)[key]
-    except (Unreadable, KeyError):
-        return Raw()
-    return Raw(data[span.value : span.end])
