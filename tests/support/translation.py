@@ -5,7 +5,8 @@ from functools import lru_cache
 from support.clients import client
 from thoughtline.clock import SystemClock
 from thoughtline.dialects import DIALECTS
-from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, AnswerHead, stop_reason
+from thoughtline.dialects.answer_blocks import AnswerBlocks
+from thoughtline.dialects.answers import AnswerEnd, AnswerHead, stop_reason
 from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.engine.capture import output_parts
 from thoughtline.log.events import TurnEnded

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from thoughtline.cli.conversation import TOOLS, ProviderRefused, SimulatedConversation, stripped
 from thoughtline.dialects import DIALECTS
-from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, stop_reason
+from thoughtline.dialects.answer_blocks import AnswerBlocks
+from thoughtline.dialects.answers import AnswerEnd, stop_reason
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.capture import output_parts
 from thoughtline.engine.exchange import Engine, Exchange

@@ -7,7 +7,8 @@ the client expects it. Only the end waits for the commit, as in every other exch
 import asyncio
 from collections.abc import AsyncIterator
 
-from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, BlockEvent, stop_reason
+from thoughtline.dialects.answer_blocks import AnswerBlocks
+from thoughtline.dialects.answers import AnswerEnd, BlockEvent, stop_reason
 from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.reader import NO_WORDS
 from thoughtline.dialects.upstream_errors import error_text, error_under_200

@@ -4,7 +4,8 @@ import json
 
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, AnswerHead
+from thoughtline.dialects.answer_blocks import AnswerBlocks
+from thoughtline.dialects.answers import AnswerEnd, AnswerHead
 from thoughtline.dialects.chat.answer import ChatAnswerWriter
 from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.dialects.upstream_errors import ErrorKind, UpstreamError

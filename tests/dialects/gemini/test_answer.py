@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, AnswerHead
+from thoughtline.dialects.answer_blocks import AnswerBlocks
+from thoughtline.dialects.answers import AnswerEnd, AnswerHead
 from thoughtline.dialects.gemini.answer import GeminiAnswerWriter
 from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.dialects.upstream_errors import ErrorKind, UpstreamError

@@ -6,7 +6,8 @@ import pytest
 from anthropic.types import Message
 
 from support.clients import sse
-from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, AnswerHead
+from thoughtline.dialects.answer_blocks import AnswerBlocks
+from thoughtline.dialects.answers import AnswerEnd, AnswerHead
 from thoughtline.dialects.messages.answer import MessagesAnswerWriter
 from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.dialects.upstream_errors import ErrorKind, UpstreamError

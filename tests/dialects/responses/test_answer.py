@@ -5,7 +5,8 @@ import json
 from openai.types.responses import Response
 
 from support.clients import sse
-from thoughtline.dialects.answers import AnswerBlocks, AnswerEnd, AnswerHead
+from thoughtline.dialects.answer_blocks import AnswerBlocks
+from thoughtline.dialects.answers import AnswerEnd, AnswerHead
 from thoughtline.dialects.params import ToolSpec
 from thoughtline.dialects.responses.answer import ResponsesAnswerWriter
 from thoughtline.dialects.tool_names import ToolNames
