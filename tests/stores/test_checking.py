@@ -28,3 +28,15 @@ async def test_gaps_and_what_cannot_be_read_are_named():
     report = await check_store(store)
     assert (report.gaps, report.unreadable, report.sound) == (["gap"], ["torn"], False)
     assert report.reasons == ["no"]
+
+
+async def test_a_session_that_is_deleted_meanwhile_lacks_nothing():
+    class Swept(MemoryStore):
+        async def read(self, session, *, after=-1, limit=None):
+            await self.purge(session=session)
+            return await super().read(session, after=after, limit=limit)
+
+    store = Swept(StillClock())
+    await store.append(notes("s", 3))
+    report = await check_store(store)
+    assert report.sound and report.events == 0

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from thoughtline.errors import StoreError, Unreadable
-from thoughtline.stores.base import Progress, SessionCursor, Store
+from thoughtline.stores.base import Progress, SessionCursor, SessionQuery, Store
 
 PAGE = 100
 """Sessions in one page of the listing."""
@@ -56,7 +56,9 @@ async def _check_session(store: Store, session: str, count: int, report: StoreRe
         return
     report.events += len(events)
     if [event.seq for event in events] != list(range(len(events))) or len(events) < count:
-        report.gaps.append(session)
+        listing = await store.search(SessionQuery(session=session), limit=1)
+        if listing.sessions:  # else it was deleted meanwhile
+            report.gaps.append(session)
     for event in events:
         try:
             report.newer += event.body() is None

@@ -36,6 +36,25 @@ async def test_a_session_that_is_used_meanwhile_stays(store, clock, monkeypatch)
     assert await store.find("T", [A])
 
 
+async def test_what_is_begun_while_a_tenant_is_deleted_stays(store, other, clock, monkeypatch):
+    await store.append(turn("before", "t0", '"x"', keys=[A]))
+    delete = purge._delete
+    begun = []
+
+    async def slow(*args):
+        deleted = await delete(*args)
+        if len(begun) < 3:
+            clock.now += 1
+            begun.append(f"s{len(begun)}")
+            await other.append(turn(begun[-1], f"t{begun[-1]}", '"x"', keys=[B]))
+        return deleted
+
+    monkeypatch.setattr(purge, "_delete", slow)
+    assert await store.purge(tenant="T") == 1
+    assert sorted(one.session for one in await store.sessions()) == begun
+    assert len((await store.find("T", [B]))[B]) == len(begun)
+
+
 async def test_two_nodes_that_sweep_at_once_delete_each_session_once(store, other, clock):
     for n in range(30):
         await store.append(turn(f"s{n}", f"t{n}", keys=[A]))

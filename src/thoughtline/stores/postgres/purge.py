@@ -11,10 +11,14 @@ from thoughtline.stores.postgres.seals import Seals
 PAGE = 200
 """Sessions that are deleted in one transaction."""
 
+_NEWEST = """
+SELECT max(created) FROM sessions
+WHERE ($1::bytea IS NULL OR session = $1) AND ($2::bytea IS NULL OR tenant = $2)
+"""
 _DOOMED = """
 SELECT s.session FROM sessions AS s
 WHERE ($1::bytea IS NULL OR s.session = $1) AND ($2::bytea IS NULL OR s.tenant = $2)
-  AND ($3::float8 IS NULL OR s.touched < $3)
+  AND ($3::float8 IS NULL OR s.touched < $3) AND ($6::float8 IS NULL OR s.created <= $6)
   AND ($1 IS NOT NULL OR $2 IS NOT NULL
        OR NOT s.kept AND substr(s.session, 1, length($4::bytea)) <> $4)
   AND NOT EXISTS (
@@ -36,16 +40,18 @@ async def purge(
     untouched_since: float | None,
     progress: Progress | None,
 ) -> int:
-    """Delete the sessions that match every condition; returns how many."""
+    """Delete the sessions that match every condition; returns how many.
+
+    Those that are begun meanwhile stay: who deletes a tenant that goes on talking comes to an end.
+    """
+    which = [None if name is None else name.encode() for name in (session, tenant)]
+    newest: float | None = None
+    if untouched_since is None:
+        ((newest,),) = await connections.read(_NEWEST, *which)
     count = 0
     while True:
         rows = await connections.read(
-            _DOOMED,
-            None if session is None else session.encode(),
-            None if tenant is None else tenant.encode(),
-            untouched_since,
-            INTERNAL_PREFIX.encode(),
-            PAGE,
+            _DOOMED, *which, untouched_since, INTERNAL_PREFIX.encode(), PAGE, newest
         )
         deleted = await _delete(connections, seals, [row[0] for row in rows], untouched_since)
         count += deleted
