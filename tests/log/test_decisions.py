@@ -15,7 +15,6 @@ from thoughtline.engine.capture import started_turn
 from thoughtline.inspector.outline import SessionOutline
 from thoughtline.log.decisions import (
     HEADER_ORDER,
-    REPLAY_WORDS,
     TIED,
     Action,
     MatchLevel,
@@ -154,8 +153,7 @@ async def test_a_long_conversation_is_logged_in_proportion_to_its_length(name, t
     assert sum(len(turn.replay) for turn in turns) > 10 * TURNS
 
 
-def test_each_word_has_a_meaning_and_outputs_are_counted_by_them():
-    assert set(REPLAY_WORDS) == set(ReplayWord)
+def test_outputs_are_counted_by_words():
     assert count_words(RULINGS) == {
         "restored": 2,
         "missed": 1,
@@ -194,10 +192,10 @@ def test_an_output_whose_turn_is_not_found_says_so_whatever_went_out(action, rea
     assert tally([found]) == {action.value: 1}
 
 
-def test_the_reference_says_the_same():
+def test_the_reference_says_what_each_word_means():
     page = Path(__file__).parents[2] / "docs/reference/replay-header.md"
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page.read_text("utf-8"), re.MULTILINE)
-    assert {word: meaning for word, meaning in rows if word in set(ReplayWord)} == REPLAY_WORDS
+    assert {word for word, meaning in rows if meaning} >= set(ReplayWord)
 
 
 of_any_kind = st.builds(

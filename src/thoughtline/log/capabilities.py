@@ -29,4 +29,3 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     strict_tools: bool = False  # it enforces schemas where it is asked to
     seed: bool = True
     top_k: bool = False
-    counts_tokens: bool = False  # it has an endpoint that counts tokens

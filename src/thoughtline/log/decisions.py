@@ -40,27 +40,14 @@ class ReplayWord(StrEnum):
     turn was not found, and stand beside the first, or in the place of `absent`.
     """
 
-    RESTORED = "restored"
-    CORRECTED = "corrected"
-    EXACT = "exact"
-    PLACEHOLDER = "placeholder"
-    DROPPED = "dropped"
-    ABSENT = "absent"
-    MISSED = "missed"
-    TIED = "tied"
-
-
-REPLAY_WORDS = {
-    ReplayWord.RESTORED: "put back: the client had left them out",
-    ReplayWord.CORRECTED: "the client's copy was altered, and the original went out instead",
-    ReplayWord.EXACT: "the client sent them as they were",
-    ReplayWord.MISSED: "the turn is not in the log, so there was nothing to put back",
-    ReplayWord.TIED: "several turns in the log fit equally well, so none of them was put back",
-    ReplayWord.PLACEHOLDER: "lost; the shortest value that the provider accepts went out",
-    ReplayWord.DROPPED: "left out: they may not go to this provider, or would be refused",
-    ReplayWord.ABSENT: "the output had none, or this provider does not want them",
-}
-"""Each word with its meaning; the reference (`docs/reference/replay-header.md`) says the same."""
+    RESTORED = "restored"  # put back: the client had left them out
+    CORRECTED = "corrected"  # the client's copy was altered, and the original went out instead
+    EXACT = "exact"  # the client sent them as they were
+    PLACEHOLDER = "placeholder"  # lost; the shortest value that the provider accepts went out
+    DROPPED = "dropped"  # they may not go to this provider, or would be refused
+    ABSENT = "absent"  # the output had none, or this provider does not want them
+    MISSED = "missed"  # the turn is not in the log
+    TIED = "tied"  # several turns in the log fit equally well
 
 
 class MatchLevel(StrEnum):

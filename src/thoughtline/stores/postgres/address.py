@@ -8,8 +8,6 @@ from thoughtline.errors import StoreError
 
 CONNECT_TIMEOUT = 5.0
 
-SCHEMES = ("postgresql", "postgres")
-
 
 def _hosts(location: str) -> list[str]:
     """The servers that a URL names, in order; raises `ValueError` for a port that is none."""

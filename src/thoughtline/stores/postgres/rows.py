@@ -216,10 +216,6 @@ def tenant_mark(tenant: bytes) -> bytes:
     return blake2b(tenant, digest_size=8).digest()
 
 
-NAME_SIZE = 24
-"""Bytes of a name: so many can be sent as one value."""
-
-
 def blind(tenant: bytes, keys: Iterable[bytes]) -> list[bytes]:
     """Return the names of look-up keys: those of two tenants differ."""
     mark = tenant_mark(tenant)

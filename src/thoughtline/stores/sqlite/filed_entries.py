@@ -19,7 +19,6 @@ from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpack
 
 _COLUMNS = (
     "b.position",
-    "s.number",
     "s.tenant",
     "t.tenant",
     "s.session",
@@ -57,7 +56,6 @@ class EntryRow(msgspec.Struct, frozen=True):
     """An index entry as the tables have it."""
 
     position: int
-    session_number: int
     tenant_number: int
     place: RowPlace
     touched: float
@@ -73,12 +71,11 @@ class EntryRow(msgspec.Struct, frozen=True):
 
 def _unpack(db: Connection, value: bytes | None) -> list[EntryRow]:
     found: list[EntryRow] = []
-    for position, session, owner, *names, touched, kept, memo in unpacked(value, 1):
+    for position, owner, *names, touched, kept, memo in unpacked(value, 1):
         place = row_place(*names)
         found.append(
             EntryRow(
                 position,
-                session,
                 owner,
                 place,
                 float(touched),
