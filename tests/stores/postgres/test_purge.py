@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 
 from stores.samples import notes, turn
+from stores.sealed_samples import keychain
 from thoughtline.clock import SystemClock
 from thoughtline.gateway.retention import Sweep
 from thoughtline.stores.postgres import PostgresStore, purge
@@ -53,6 +54,17 @@ async def test_what_is_begun_while_a_tenant_is_deleted_stays(store, other, clock
     assert await store.purge(tenant="T") == 1
     assert sorted(one.session for one in await store.sessions()) == begun
     assert len((await store.find("T", [B]))[B]) == len(begun)
+
+
+async def test_what_does_not_open_is_deleted_all_the_same(nodes, db):
+    store = nodes(keychain())
+    for n in range(3):
+        await store.append(turn(f"s{n}", f"t{n}", '"x"', keys=[A]))
+    await db.execute(
+        "UPDATE entries SET memo = set_byte(memo, 40, get_byte(memo, 40) # 1) WHERE session = 's1'"
+    )
+    assert await store.purge(untouched_since=store._clock.wall() + 1) == 3
+    assert await db.fetchval("SELECT count(*) FROM entries") == 0
 
 
 async def test_two_nodes_that_sweep_at_once_delete_each_session_once(store, other, clock):

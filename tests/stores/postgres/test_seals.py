@@ -10,7 +10,8 @@ from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
 from thoughtline.errors import SealError
 from thoughtline.stores.base import EntryFilter, SessionQuery
 from thoughtline.stores.postgres import PostgresStore
-from thoughtline.stores.sealing.ring import MasterKey
+from thoughtline.stores.sealing.administration import re_encrypt
+from thoughtline.stores.sealing.ring import KeyRing, MasterKey
 from thoughtline.stores.sealing.tenant_keys import new_row
 
 
@@ -160,3 +161,34 @@ async def test_a_long_look_up_while_keys_have_several_names(database):
     found = await store.find("T", [*keys, b"a" * 16, b"b" * 16])
     assert set(found) == {b"a" * 16, b"b" * 16}
     await store.close()
+
+
+READS = {
+    "read": lambda store: store.read("s"),
+    "history": lambda store: store.history(None),
+    "search": lambda store: store.search(SessionQuery(text="canary")),
+    "entries": lambda store: store.entries(thoughts=True),
+    "index": lambda store: store.index("s"),
+    "forget": lambda store: store.forget(EntryFilter(session="s")),
+    "erase": lambda store: store.erase(EntryFilter(session="s")),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_rows_that_are_sealed_anew_before_their_keys_are_read_are_there(nodes, name):
+    store, admin = nodes(keychain(ONE, TWO)), nodes(keychain(ONE, TWO))
+    await store.append(canaries("s", "t1"))
+    expected = await READS[name](store)
+    if name in {"forget", "erase"}:
+        await store.append(canaries("s", "t2"))
+    keys_of = store._seals.of
+    replaced = []
+
+    async def late(tenants):
+        if not replaced:
+            replaced.append(await re_encrypt(admin.vault, KeyRing([ONE, TWO])))
+        return await keys_of(tenants)
+
+    store._seals.of = late
+    assert await READS[name](store) == expected
+    assert replaced

@@ -75,7 +75,7 @@ class EntryList:
         """Yield pages of the entries that may match, from a filing downwards."""
         calls = await self._call_names(entry_filter)
         while True:
-            rows = await self._connections.read(
+            rows, opened = await self._seals.read(
                 _LIST,
                 encoded(entry_filter.tenant),
                 encoded(entry_filter.session),
@@ -86,9 +86,10 @@ class EntryList:
                 calls,
                 top,
                 PAGE,
+                entry="id",
             )
             if rows:
-                yield await self._seals.opened(rows, entry="id")
+                yield opened
                 top = rows[-1]["filed"] - 1
             if len(rows) < PAGE:
                 return
@@ -104,8 +105,8 @@ class EntryList:
         return [name for seal in seals.values() for name in seal.asked_calls(entry_filter.call)]
 
     async def _thoughts(self, ids: Sequence[bytes]) -> dict[bytes, list[bytes]]:
-        rows = await self._connections.read(_THOUGHTS, ids)
-        return {row["entry"]: row["thoughts"] for row in await self._seals.opened(rows)}
+        rows = (await self._seals.read(_THOUGHTS, ids)).opened
+        return {row["entry"]: row["thoughts"] for row in rows}
 
     async def count_calls(self, call: str) -> Mapping[str, int]:
         """Return how many entries each tenant has for a tool call."""

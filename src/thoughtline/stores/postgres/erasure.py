@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import asyncpg
-
 from thoughtline.errors import KeyGone
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Origin
@@ -81,8 +79,7 @@ class Erasure:
 
     async def _again(self, ids: Sequence[bytes]) -> Sequence[Values]:
         """Return entries that others have changed meanwhile."""
-        found = await self._connections.read(_ENTRIES, ids) if ids else []
-        return await self._seals.opened(found, entry="id")
+        return (await self._seals.read(_ENTRIES, ids, entry="id")).opened if ids else ()
 
     async def _rewrite(self, changed: Mapping[bytes, tuple[Values, IndexEntry, Any]]) -> set[bytes]:
         """Write entries that were changed; returns which: not those that others changed since."""
@@ -109,10 +106,11 @@ class Erasure:
         if session is not None and turn is not None:
             entry = entry_id(session.encode(), turn.encode())
         while True:
-            rows = await self._connections.read(
-                _WITH_THOUGHTS, *here, encoded(entry_filter.tenant), encoded(session), entry, PAGE
+            which = encoded(entry_filter.tenant), encoded(session), entry
+            rows, opened = await self._seals.read(
+                _WITH_THOUGHTS, *here, *which, PAGE, entry="about"
             )
-            erased, complete = await self._erase(rows, entry_filter)
+            erased, complete = await self._erase(opened, entry_filter)
             count += erased
             if progress is not None:
                 progress(count, count)
@@ -122,15 +120,13 @@ class Erasure:
                 return count
             here = (rows[-1]["session"], rows[-1]["first"], rows[-1]["nth"])
 
-    async def _erase(
-        self, rows: Sequence[asyncpg.Record], entry_filter: EntryFilter
-    ) -> tuple[int, bool]:
+    async def _erase(self, rows: Sequence[Values], entry_filter: EntryFilter) -> tuple[int, bool]:
         """Erase the thoughts of a page; returns how many, and whether that is all of them."""
         counts: list[int] = []
         blanked: list[tuple[bytes, bytes, int, bytes]] = []
         forgotten: dict[bytes, tuple[Values, IndexEntry, None]] = {}
         seals = await self._seals.of(row["tenant"] for row in rows)
-        for row in await self._seals.opened(rows, entry="about"):
+        for row in rows:
             thoughts = unpack_thoughts([row["thoughts"]])
             entry = unpack_memo(row["memo"]) if row["memo"] else _unfiled(row, thoughts)
             if not rules.filter_matches(entry_filter, row["tenant"].decode(), entry):

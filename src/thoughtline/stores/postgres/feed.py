@@ -111,21 +111,15 @@ class EventFeed:
 
     async def _more(self, session: str | None, after: int) -> list[tuple[Event, str | None, int]]:
         if session is not None:
-            events = await queries.read(
-                self._connections, self._seals, session, max(after, -1), 500
-            )
+            events = await queries.read(self._seals, session, max(after, -1), 500)
             return [(event, None, event.seq) for event in events]
-        page = await queries.history(
-            self._connections, self._seals, None, after=after, own=self._own()
-        )
+        page = await queries.history(self._seals, None, after=after, own=self._own())
         return list(page.events)
 
     async def _first_position(self, watcher: Watcher) -> int:
         """Return the position after which events are new to a watcher that just came."""
         try:
-            end = (
-                await queries.history(self._connections, self._seals, (), after=0, own=self._own())
-            ).position
+            end = (await queries.history(self._seals, (), after=0, own=self._own())).position
         except Unavailable:
             if self.watchers.closed:
                 return 0

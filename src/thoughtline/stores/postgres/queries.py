@@ -78,15 +78,13 @@ class LogPage(NamedTuple):
     more: bool
 
 
-async def read(
-    connections: Connections, seals: Seals, session: str, after: int, limit: int | None
-) -> list[Event]:
+async def read(seals: Seals, session: str, after: int, limit: int | None) -> list[Event]:
     """Return the events of a session with a seq above `after`."""
     wanted = inf if limit is None else limit
     events: list[Event] = []
     while len(events) < wanted:
-        rows = await connections.read(_READ, session.encode(), after + 1, PAGE)
-        for row in await seals.opened(rows):
+        rows, opened = await seals.read(_READ, session.encode(), after + 1, PAGE)
+        for row in opened:
             some = unpack_events(session, row["first"], row["said"], row["thoughts"])
             events += [event for event in some if event.seq > after]
         if len(rows) < PAGE or not events:
@@ -124,7 +122,6 @@ def summaries(rows: Sequence[asyncpg.Record]) -> list[SessionSummary]:
 
 
 async def history(
-    connections: Connections,
     seals: Seals,
     types: Collection[str] | None,
     *,
@@ -138,14 +135,14 @@ async def history(
     mask = _EVERYTHING if types is None else kinds_mask(types)
     until = time.monotonic() + OWN_WAIT
     while True:
-        rows = await connections.read(
+        rows, opened = await seals.read(
             _HISTORY, start.era, str(start.xid), start.filed, mask, since, min(max(limit, 1), PAGE)
         )
         head = rows[0]
         if head["now"] != own[0] or own[1] < head["xmin"] or time.monotonic() > until:
             break
         await asyncio.sleep(0.005)
-    content = await seals.opened([row for row in rows if row["session"] is not None])
+    content = [row for row in opened if row["session"] is not None]
     return _page(rows, content, start, types=types, since=since, limit=limit)
 
 

@@ -6,7 +6,7 @@ tell it. What is read otherwise is opened with keys that are read anew.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 
@@ -34,6 +34,13 @@ ORDER BY asked.tenant, k.version
 _STATE = "SELECT master FROM sealing"
 _WRAPPED_BY = "SELECT tenant, version, master, wrapped FROM tenant_keys WHERE master = $1 LIMIT 1"
 _MAKE = "SELECT make_keys_1($1, $2, $3, $4)"
+
+
+class ReadRows(NamedTuple):
+    """Rows as they are stored, and with their content opened, if their tenants have keys."""
+
+    stored: Sequence[asyncpg.Record]
+    opened: Sequence[Values]
 
 
 class Seals:
@@ -150,6 +157,15 @@ class Seals:
 
     # -- rows ------------------------------------------------------------------------------------
 
+    async def read(self, statement: str, *args: Any, entry: str = "entry") -> ReadRows:
+        """Read rows and open their content, as `opened` does."""
+        stored = await self._connections.read(statement, *args)
+        opened = await self.opened(stored, entry=entry)
+        if len(opened) < len(stored):  # or they were sealed anew before the keys were read
+            stored = await self._connections.read(statement, *args)
+            opened = await self.opened(stored, entry=entry)
+        return ReadRows(stored, opened)
+
     async def opened(
         self,
         rows: Sequence[asyncpg.Record],
@@ -162,8 +178,7 @@ class Seals:
         `entry` is the column with the id of the index entry. `seals` are those of the tenants, if
         they are known.
         """
-        requires = self._keychain is not None and self._keychain.requires
-        closed = [row for row in rows if requires or is_sealed_row(row)]
+        closed = [row for row in rows if self._is_closed(row)]
         if not closed:
             return rows
         if seals is None:
@@ -171,6 +186,11 @@ class Seals:
         found: list[Values] = []
         for row in rows:
             with suppress(KeyGone):
-                is_closed = requires or is_sealed_row(row)
+                is_closed = self._is_closed(row)
                 found.append(open_row(row, seals[row["tenant"]], entry) if is_closed else row)
         return found
+
+    def _is_closed(self, row: asyncpg.Record) -> bool:
+        """Whether a row has to be opened, or refused."""
+        requires = self._keychain is not None and self._keychain.requires
+        return is_sealed_row(row) or (requires and row["tenant"] is not None)

@@ -37,7 +37,7 @@ async def search(
     scanned = 0
     while True:
         page = await _candidates(connections, query, after, max(limit, 1))
-        matching = await _matching(connections, seals, query, page)
+        matching = await _matching(seals, query, page)
         for summary in page:
             if len(found) >= limit or scanned >= rules.MAX_SCANNED:
                 return SessionListing(sessions=found, after=after)
@@ -65,16 +65,14 @@ async def _candidates(
     )
 
 
-async def _matching(
-    connections: Connections, seals: Seals, query: SessionQuery, page: list[SessionSummary]
-) -> set[str]:
+async def _matching(seals: Seals, query: SessionQuery, page: list[SessionSummary]) -> set[str]:
     """Return which of the sessions match by their events."""
     ids = [summary.session for summary in page]
     if query.provider is query.model is query.status is query.text is None:
         return set(ids)
-    rows = await connections.read(_EVENTS, [id.encode() for id in ids])
+    rows = (await seals.read(_EVENTS, [id.encode() for id in ids])).opened
     events: dict[str, list[Event]] = {id: [] for id in ids}
-    for row in await seals.opened(rows):
+    for row in rows:
         session = row["session"].decode()
         events[session] += unpack_events(session, row["first"], row["said"], None)
     return {id for id in ids if rules.session_matches(query, events[id])}

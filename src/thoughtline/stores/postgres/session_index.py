@@ -1,6 +1,6 @@
 """The index of a session, read and filed anew; and look-up keys that lead nowhere."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from thoughtline.log.index import IndexEntry
@@ -15,8 +15,9 @@ from thoughtline.stores.postgres.rows import (
     unpack_thoughts,
     with_refusals,
 )
-from thoughtline.stores.postgres.sealed_rows import seal_entries, sealed_with
+from thoughtline.stores.postgres.sealed_rows import Values, seal_entries, sealed_with
 from thoughtline.stores.postgres.seals import Seals
+from thoughtline.stores.postgres.tenant_seal import TenantSeal
 from thoughtline.stores.postgres.writer import GroupWriter
 
 _SESSION_ENTRIES = load("session_entries.sql")
@@ -46,9 +47,9 @@ class SessionIndex:
 
     async def read(self, session: str) -> list[FiledEntry]:
         """Return the index entries of a session, the first filed first."""
-        found = await self._connections.read(_SESSION_ENTRIES, session.encode())
-        seals = await self._seals.of(row["tenant"] for row in found)
-        rows = await self._seals.opened(found, entry="id", seals=seals)
+        rows, seals, complete = await self._opened(session)
+        if not complete:  # perhaps they were sealed anew before the keys were read
+            rows, seals, _ = await self._opened(session)
         entries = [
             with_refusals(
                 rules.with_thoughts(unpack_memo(row["memo"]), unpack_thoughts(row["thoughts"])),
@@ -74,6 +75,15 @@ class SessionIndex:
             FiledEntry(entry, frozenset(key for name, key in own.items() if name not in filed))
             for entry, own in zip(entries, names, strict=True)
         ]
+
+    async def _opened(
+        self, session: str
+    ) -> tuple[Sequence[Values], Mapping[bytes, TenantSeal], bool]:
+        """Return the entries of a session, what opened them, and whether all of them open."""
+        found = await self._connections.read(_SESSION_ENTRIES, session.encode())
+        seals = await self._seals.of(row["tenant"] for row in found)
+        rows = await self._seals.opened(found, entry="id", seals=seals)
+        return rows, seals, len(rows) == len(found)
 
     async def replace(
         self, session: str, tenant: str, entries: Sequence[IndexEntry], remove: Collection[str]

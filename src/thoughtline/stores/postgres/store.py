@@ -216,7 +216,7 @@ class PostgresStore:
     # -- reading ---------------------------------------------------------------------------------
 
     async def read(self, session: str, *, after: int = -1, limit: int | None = None) -> list[Event]:
-        return await queries.read(self._connections, self._seals, session, max(after, -1), limit)
+        return await queries.read(self._seals, session, max(after, -1), limit)
 
     def watch(
         self, session: str | None = None, *, after: int = -1, tenant: str | None = None
@@ -244,7 +244,6 @@ class PostgresStore:
     ) -> EventPage:
         start = since if after <= 0 else float("-inf")
         page = await queries.history(
-            self._connections,
             self._seals,
             types,
             after=after,

@@ -51,12 +51,10 @@ class _Slice(Struct, frozen=True):
     more: bool
 
 
-async def _count(
-    connections: Connections, seals: Seals, own: tuple[int, int], after: int
-) -> _Slice:
-    page = await queries.history(connections, seals, TYPES, after=after, limit=EVENTS, own=own)
+async def _count(seals: Seals, own: tuple[int, int], after: int) -> _Slice:
+    page = await queries.history(seals, TYPES, after=after, limit=EVENTS, own=own)
     events = [one.event for one in page.events]
-    starts = await _find_starts(connections, seals, events)
+    starts = await _find_starts(seals, events)
     counter = TurnCounter(lambda session, turn, _: starts.get((session, turn)))
     for event in events:
         counter.add(event)
@@ -64,9 +62,7 @@ async def _count(
     return _Slice(after, page.position, counts, page.more)
 
 
-async def _find_starts(
-    connections: Connections, seals: Seals, events: list[Event]
-) -> Mapping[tuple[str, str], TurnStarted]:
+async def _find_starts(seals: Seals, events: list[Event]) -> Mapping[tuple[str, str], TurnStarted]:
     """Return the starts of the turns that end in this slice and began before it."""
     begun = {(event.session, event.id) for event in events if event.type == "turn_started"}
     ended = {(event.session, event.parent) for event in events if event.type == "turn_ended"}
@@ -75,8 +71,8 @@ async def _find_starts(
     if not wanted:
         return found
     sessions = sorted({session.encode() for session, _ in wanted})
-    rows = await connections.read(_STARTS, sessions, kinds_mask(["turn_started"]))
-    for row in await seals.opened(rows):
+    rows = (await seals.read(_STARTS, sessions, kinds_mask(["turn_started"]))).opened
+    for row in rows:
         for event in unpack_events(row["session"].decode(), row["first"], row["said"], None):
             place = (event.session, event.id)
             if event.type == "turn_started" and place in wanted and place not in found:
@@ -92,7 +88,7 @@ async def summarise(
     """Count what was not counted yet, and drop the counts of long ago."""
     while True:
         rows = await connections.read(_CURSOR)
-        part = await _count(connections, seals, own, int(rows[0][0]) if rows else 0)
+        part = await _count(seals, own, int(rows[0][0]) if rows else 0)
         if part.last == part.after:
             break
         counted = [
@@ -123,7 +119,7 @@ async def turn_counts(
     """Return the counts of intervals of this length, with events that are not counted yet."""
     length = kept_length(seconds)
     rows = await connections.read(_COUNTS, length, int(since))
-    rest = await _count(connections, seals, own, int(rows[0]["cursor"] or 0))
+    rest = await _count(seals, own, int(rows[0]["cursor"] or 0))
     sums: dict[tuple[int, str, str], dict[str, int]] = {}
     for row in rows:
         if row["at"] is not None and row["at"] >= since:
