@@ -1,4 +1,4 @@
-"""Strategies for the Responses API's sealed items, and of what is paired with them.
+"""Strategies for the Responses API's sealed items, and for what is paired with them.
 
 An item goes back with what it led to or not at all; whatever was made after an item that does not
 go is sent without its id, so that nobody looks for the pair.

@@ -7,14 +7,17 @@
 - `subscribers`  who is woken when something was written
 - `readers`      connections that read, beside the writer
 - `queries`      what is read, and `search` for sessions
-- `purge`        deletes sessions
-- `entries`      lists and erases thought entries
-- `session_index` reads and replaces the index entries of a session
+- `just_written`, `fresh_counts`, `wal_index`  what spares a reading of the file
+- `entries`      lists thought entries and clears them; `erasure` erases thoughts from the log
+- `filed_entries`, `session_index`  the index entries in the rows; those of one session
+- `summaries`, `turn_counts`  what listings and statistics read
+- `purge`        deletes sessions; `upkeep` does this and other long work in slices
+- `vault`, `key_tables`, `sealed`, `resealing`  keys in the file, and what they seal
 - `file`         opens the file, notices that it is gone, explains its errors
-- `migrations`   numbered steps from an empty file to the current tables (`sql/`)
-- `statements`   loads SQL, and runs it over many rows at once
-- `quick_check`  looks for damage
-- `salvage`      copies what can still be read of a damaged file
+- `migrations`   numbered steps from an empty file to the current tables (`sql/`), with `upgrade`
+                 and `one_row_per_turn` for files of earlier versions
+- `statements`   loads SQL, and runs it over many rows at once; `packed` for rows with BLOBs
+- `backup`, `quick_check`, `salvage`  copies the file, looks for damage, saves what can be read
 """
 
 from thoughtline.stores.sqlite.store import SqliteStore
