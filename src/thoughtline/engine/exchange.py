@@ -85,7 +85,7 @@ class EngineOptions(Struct, frozen=True, kw_only=True):
 
     limits: ReplayLimits = NO_LIMITS
     max_bytes: int = MAX_BYTES  # of an answer that is kept
-    commit_timeout: float = 2.0  # seconds that the end of an answer waits for the store
+    commit_wait: float = 2.0  # seconds that the end of an answer waits for the store
     records_all: bool = True  # the log holds what is said, so that it can be said again
     prefix_bytes: int = 64 << 20  # of memory for settled beginnings of conversations; 0: none
 
@@ -106,7 +106,7 @@ class Engine:
         self.clock = clock or SystemClock()
         self.options = options or EngineOptions()
         self.recovery = Recovery(store, self.clock)
-        self.writer = TurnWriter(store, observer, self.options.commit_timeout)
+        self.writer = TurnWriter(store, observer, self.options.commit_wait)
         self.prefixes = PrefixCache(self.options.prefix_bytes)
         self.recordings = RunningRecordings()
 
@@ -288,7 +288,7 @@ class Engine:
     async def _until_written(self, running: Sequence[Recording]) -> None:
         """Wait for these, at most as long as the end of an answer would."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self.options.commit_timeout):
+            async with asyncio.timeout(self.options.commit_wait):
                 for recording in running:
                     await recording.until_written()
 

@@ -52,7 +52,7 @@ class Proxy:
             options=EngineOptions(
                 limits=self.options.limits,
                 max_bytes=self.options.max_body_bytes,
-                commit_timeout=self.options.commit_wait,
+                commit_wait=self.options.commit_wait,
                 records_all=self.options.records_all,
                 prefix_bytes=self.options.prefix_bytes,
             ),
