@@ -43,6 +43,15 @@ def events(path):
         return db.execute("SELECT * FROM events ORDER BY position").fetchall()
 
 
+def rows(path):
+    """All that a file holds, to the byte."""
+    with closing(sqlite3.connect(path)) as db:
+        names = [
+            name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")
+        ]
+        return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in names}
+
+
 def test_what_is_missing_is_told_and_then_done(path, tmp_path, monkeypatch):
     monkeypatch.setattr(one_row_per_turn, "WINDOW", 10)
     assert missing_steps(path) == [name for n, name in migrations.steps().items() if n > 3]
@@ -59,7 +68,7 @@ def killed(path):
 
 
 @pytest.mark.parametrize("how", ["interrupted", "killed"])
-async def test_a_file_that_was_not_finished_is_as_it_was(path, how, monkeypatch):
+async def test_a_file_that_was_not_finished_is_as_it_was(path, how, tmp_path, monkeypatch):
     before = events(path)
     if how == "killed":
         assert killed(path) == -signal.SIGKILL
@@ -72,7 +81,11 @@ async def test_a_file_that_was_not_finished_is_as_it_was(path, how, monkeypatch)
         with pytest.raises(KeyboardInterrupt):
             upgrade(path, stop)
     assert before and events(path) == before
+    undisturbed = tmp_path / "undisturbed.db"
+    undisturbed.write_bytes(gzip.decompress(OLD.read_bytes()))
     upgrade(path)
+    upgrade(undisturbed)
+    assert rows(path) == rows(undisturbed)
     store = SqliteStore(path)
     assert (await store.stats()).events == len(before)
     await store.close()
