@@ -46,7 +46,6 @@ from thoughtline.stores.cached import CachedStore
 
 MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
-_LIMIT = "Entries on a page, at least 1; more than 200 are 200."
 _FILTERS = (
     string("provider", "Only entries of this provider: a policy's or an upstream's name."),
     string("model", "Only entries of this model, as it was asked for."),
