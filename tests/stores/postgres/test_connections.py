@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from stores.samples import notes
+from stores.samples import notes, turn
+from stores.sealed_samples import keychain
 from thoughtline.errors import Unavailable
 from thoughtline.stores.postgres import PostgresStore
 
@@ -86,6 +87,17 @@ async def test_a_statement_has_a_time_limit(store, db):
             await store.read("s")
     store._connections._timeout = 10.0
     assert await store.read("s") == []
+
+
+async def test_what_looks_at_all_there_is_may_take_longer(nodes, db):
+    store = nodes(keychain())
+    store._connections._timeout = 1.0
+    await store.append(turn("s", "t1", '"x"'))
+    await db.execute("SELECT pg_advisory_lock_shared(7305, 4)")  # as who is just committing
+    sealing = asyncio.create_task(store.vault.reseal())
+    assert await asyncio.wait({sealing}, timeout=2.5) == (set(), {sealing})
+    await db.execute("SELECT pg_advisory_unlock_shared(7305, 4)")
+    assert await sealing == 0
 
 
 async def test_a_new_connection_that_is_not_answered_is_given_up(store, db):

@@ -24,6 +24,9 @@ READERS = 3
 TIMEOUT = 10.0
 """Seconds that a statement may take; a server that is frozen does not end it by itself."""
 
+SLOW_TIMEOUT = 3600.0
+"""Seconds that a statement may take that looks at all there is."""
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two attempts to connect: at first, and at most."""
 
@@ -59,6 +62,7 @@ class _Slot:
     def __init__(self) -> None:
         self.connection: asyncpg.Connection | None = None
         self.began = 0.0  # since when it runs a statement; 0: it runs none
+        self.slow = False  # whether that may take long
 
 
 class Connections:
@@ -73,6 +77,7 @@ class Connections:
         self._writing = asyncio.Lock()
         self._free = [_Slot() for _ in range(READERS)]
         self._waiting: deque[asyncio.Future[_Slot]] = deque()
+        self._slowly = asyncio.Lock()
         self._slots = [self._writer, *self._free]
         self._watchdog: asyncio.TimerHandle | None = None
         self.closed = False
@@ -84,6 +89,17 @@ class Connections:
             return await self._run(slot, statement, args)
         finally:
             self._give_back(slot)
+
+    async def slowly(self, statement: str, *args: Any) -> list[asyncpg.Record]:
+        """Run a statement that may look at all there is; one at a time, others go on beside it."""
+        async with self._slowly:
+            slot = await self._take()
+            slot.slow = True
+            try:
+                return await self._run(slot, statement, args)
+            finally:
+                slot.slow = False
+                self._give_back(slot)
 
     async def write(self, statement: str, *args: Any) -> list[asyncpg.Record]:
         """Run a statement on the connection for writing."""
@@ -150,7 +166,7 @@ class Connections:
             slot.began = 0.0
             return found
         except BaseException as error:
-            late = slot.began and time.monotonic() - slot.began > self._timeout
+            late = self._is_late(slot)
             slot.began = 0.0
             failure = explain(TimeoutError() if late else error, self._address)
             if failure is None or isinstance(failure, Unavailable):
@@ -171,14 +187,17 @@ class Connections:
     def _watch(self) -> None:
         """Cut connections that run a statement for too long; a frozen server does not end it."""
         self._watchdog = None
-        now = time.monotonic()
         busy = [slot for slot in self._slots if slot.began]
         for slot in busy:
-            if slot.connection is not None and now - slot.began > self._timeout:
+            if slot.connection is not None and self._is_late(slot):
                 slot.connection.terminate()
         if busy:
             loop = asyncio.get_running_loop()
             self._watchdog = loop.call_later(min(self._timeout / 5, 1.0), self._watch)
+
+    def _is_late(self, slot: _Slot) -> bool:
+        limit = SLOW_TIMEOUT if slot.slow else self._timeout
+        return slot.began > 0.0 and time.monotonic() - slot.began > limit
 
     async def _open(self) -> asyncpg.Connection:
         """Connect. Who stops waiting leaves no half-open connection behind."""

@@ -51,7 +51,7 @@ class Erasure:
 
     async def forget(self, entry_filter: EntryFilter, progress: Progress | None) -> int:
         """Clear thought entries from the index; returns how many."""
-        ((total,),) = await self._connections.read(_COUNT) if progress else ((0,),)
+        ((total,),) = await self._connections.slowly(_COUNT) if progress else ((0,),)
         count = 0
         async for rows in self._entries.pages(entry_filter):
             count += await self._forget(rows, entry_filter)

@@ -49,7 +49,7 @@ async def purge(
     which = [None if name is None else name.encode() for name in (session, tenant)]
     newest: float | None = None
     if untouched_since is None:
-        ((newest,),) = await connections.read(_NEWEST, *which)
+        ((newest,),) = await connections.slowly(_NEWEST, *which)
     count = 0
     while True:
         rows = await connections.read(
@@ -79,5 +79,5 @@ async def _delete(
             own = entry_names(seal, unpack_memo(memo), version=version)
             names += own
             filed += [row["filed"]] * len(own)
-    ((deleted,),) = await connections.write(_PURGE, sessions, untouched_since, names, filed)
+    ((deleted,),) = await connections.slowly(_PURGE, sessions, untouched_since, names, filed)
     return int(deleted)

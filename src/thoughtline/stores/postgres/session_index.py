@@ -117,7 +117,7 @@ class SessionIndex:
     async def prune(self, *, dry_run: bool) -> int:
         """Delete look-up keys that lead to no index entry; returns how many there were."""
         await self._writer.flush()
-        ((count,),) = await self._connections.read(_ORPHANS)
-        while count and not dry_run and await self._connections.write(_PRUNE):
+        ((count,),) = await self._connections.slowly(_ORPHANS)
+        while count and not dry_run and await self._connections.slowly(_PRUNE):
             pass
         return int(count)

@@ -15,7 +15,7 @@ FROM entries WHERE shown > 0 AND ($1::bytea IS NULL OR tenant = $1) GROUP BY pro
 async def stats(connections: Connections, tenant: str | None, *, sessions: bool) -> StoreStats:
     """Count what is stored; without `sessions` only the index."""
     of = None if tenant is None else tenant.encode()
-    found = await connections.read(_ENTRIES, of)
+    found = await connections.slowly(_ENTRIES, of)
     summaries = [
         rules.EntrySummary(
             row["provider"].decode(),
@@ -31,7 +31,7 @@ async def stats(connections: Connections, tenant: str | None, *, sessions: bool)
         return rules.make_stats(
             sessions=0, events=0, turns=0, span=(None, None), summaries=summaries
         )
-    (held,) = await connections.read(_SESSIONS, of)
+    (held,) = await connections.slowly(_SESSIONS, of)
     return rules.make_stats(
         sessions=held["sessions"],
         events=int(held["events"]),

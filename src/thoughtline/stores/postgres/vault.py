@@ -96,7 +96,7 @@ class PostgresVault:
     async def value_counts(self) -> ValueCounts:
         plain = 0
         sealed: dict[tuple[str, int], int] = {}
-        for row in await self._connections.read(_COUNTS):
+        for row in await self._connections.slowly(_COUNTS):
             if version := key_version(row["head"]):
                 place = (row["tenant"].decode(), version)
                 sealed[place] = sealed.get(place, 0) + row["count"]
@@ -160,14 +160,14 @@ class PostgresVault:
 
     async def sample(self, limit: int) -> list[str]:
         problems: list[str] = []
-        rows = await self._connections.read(_SAMPLE, limit)
+        rows = await self._connections.slowly(_SAMPLE, limit)
         seals = await self._seals.of(row["tenant"] for row in rows)
         for row in rows:
             try:
                 open_row(row, seals[row["tenant"]])
             except SealError as error:
                 problems.append(str(error))
-        for row in await self._connections.read(_SAMPLE_ENTRIES, list(seals), limit):
+        for row in await self._connections.slowly(_SAMPLE_ENTRIES, list(seals), limit):
             try:
                 seals[row["tenant"]].open_entry(row["id"], row["memo"], None)
             except SealError as error:
@@ -186,7 +186,7 @@ class PostgresVault:
     ) -> int:
         if self._keychain is None or self._keychain.seals is plain:
             raise SealError("the store was opened to write otherwise than this asks for")
-        ((total,),) = await self._connections.read(_TOTAL)
+        ((total,),) = await self._connections.slowly(_TOTAL)
         done = count = 0
         of = None if tenant is None else tenant.encode()
         for page, resealed in (
@@ -206,7 +206,7 @@ class PostgresVault:
                 if len(rows) < PAGE:
                     break
         if tenant is None:
-            await self._connections.write(_FINISH, plain)
+            await self._connections.slowly(_FINISH, plain)
             if progress is not None:
                 progress(total, total)
         return count
