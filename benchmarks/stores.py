@@ -98,7 +98,9 @@ def _turn(session: str, parent: str) -> Batch:
 
 
 async def _converse(store: SqliteStore, batches: list[Batch]) -> int:
-    return sum([len(await store.append(batch)) for batch in batches])
+    for batch in batches:
+        await store.append(batch)
+    return sum([len(batch.drafts) for batch in batches])
 
 
 async def _busy(stop: asyncio.Event) -> None:

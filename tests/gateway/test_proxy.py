@@ -259,9 +259,9 @@ def test_the_end_waits_for_the_commit(sims):
 
         async def append(self, batch):
             await asyncio.sleep(0.3)
-            events = await super().append(batch)
+            first = await super().append(batch)
             Slow.written = True
-            return events
+            return first
 
     with running(upstreams(sims, "deepseek"), store=Slow) as gateway, stream(gateway) as reply:
         seen = b""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stores.samples import appended
 from thoughtline.agents.export import export_lines, import_lines
 from thoughtline.dialects import DIALECTS
 from thoughtline.inspector.views import turn_shape
@@ -210,7 +211,7 @@ def at_once(coroutine):
 async def _kept(drafts):
     store = MemoryStore()
     batch = Batch(session="s", tenant="T", drafts=tuple(drafts))
-    one = Session("s").extend(await store.append(batch)).turn("t")
+    one = Session("s").extend(await appended(store, batch)).turn("t")
     lines = [line async for line in export_lines(store, "s", alone=False)]
     other = MemoryStore()
     taken = draft(TurnStarted(), id="x", parent="", at=0.0)
@@ -220,7 +221,7 @@ async def _kept(drafts):
     again = Session(new).extend(await other.read(new)).turn("t")
     fork = draft(SessionForked(session=new, turn="t"), id="f", parent="", at=0.0)
     forked = Session("fork").extend(
-        await other.append(Batch(session="fork", tenant="U", drafts=(fork,)))
+        await appended(other, Batch(session="fork", tenant="U", drafts=(fork,)))
     )
     elsewhere = {new: Session(new).extend(await other.read(new))}
     assert [thought_spans(turn) for turn in forked.path("t", elsewhere.get)] == [thought_spans(one)]
@@ -310,6 +311,6 @@ def test_what_is_told_live_is_what_the_running_view_says(steps):
 @pytest.mark.parametrize("off", [False, True])
 async def test_a_request_with_thinking_switched_off_says_so(off):
     started = draft(TurnStarted(thinking_off=off), id="t", parent="", at=1.0)
-    events = await MemoryStore().append(Batch(session="s", tenant="t", drafts=(started,)))
+    events = await appended(MemoryStore(), Batch(session="s", tenant="t", drafts=(started,)))
     turn = Session("s").extend(events).turn("t")
     assert turn_shape(turn, thoughts=False).replay.thinking_off is off

@@ -24,8 +24,8 @@ async def main(path, session, name, batches, at_once):
         for number in numbers:
             id = f"{name}-{number}"
             drafts = tuple(plain(id=id, data=f'"{"x" * 500}"') for _ in range(3))
-            events = await store.append(Batch(session=session, tenant="T", drafts=drafts))
-            sys.stdout.write(f"{events[0].seq} {id}\n")
+            first = await store.append(Batch(session=session, tenant="T", drafts=drafts))
+            sys.stdout.write(f"{first} {id}\n")
             sys.stdout.flush()
 
     await asyncio.gather(*(work() for _ in range(int(at_once))))

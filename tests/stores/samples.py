@@ -16,6 +16,7 @@ from thoughtline.log.events import (
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Carrier, Origin, Thought
 from thoughtline.stores.base import Batch
+from thoughtline.stores.rules import number_events
 
 ORIGIN = Origin(dialect="chat", provider="deepseek", endpoint="https://api.test", model="v4")
 
@@ -135,3 +136,8 @@ async def watching(feed):
         watcher.task.cancel()
         await asyncio.gather(watcher.task, return_exceptions=True)
         await feed.aclose()
+
+
+async def appended(store, batch):
+    """Append a batch; returns its events."""
+    return number_events(batch, await store.append(batch))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stores.samples import fork, notes, thought, turn
+from stores.samples import appended, fork, notes, thought, turn
 from thoughtline.log.events import (
     AssistantMessage,
     Outcome,
@@ -143,7 +143,7 @@ class Seeking:
     async def test_history_in_the_order_of_writing(self, store):
         written = []
         for n in range(6):
-            written += await store.append(turn(f"s{n % 2}", f"t{n}", '"x"', at=float(n)))
+            written += await appended(store, turn(f"s{n % 2}", f"t{n}", '"x"', at=float(n)))
         chapter = await store.history(None)
         assert (chapter.events, chapter.more) == (written, False)
         ends = [event for event in written if event.type == "turn_ended"]
@@ -153,7 +153,7 @@ class Seeking:
             seen, after, more = seen + page.events, page.position, page.more
         assert seen == ends
         assert (await store.history(None, after=after)).events == []
-        more = await store.append(notes("s1"))
+        more = await appended(store, notes("s1"))
         assert (await store.history(None, after=after)).events == more
 
     async def test_history_since_a_time(self, store):
@@ -175,8 +175,8 @@ class Seeking:
 
     async def test_history_without_what_was_deleted(self, store):
         await store.append(notes("a", 2))
-        kept = await store.append(notes("b", 2))
+        kept = await appended(store, notes("b", 2))
         await store.purge(session="a")
         assert (await store.history(None)).events == kept
-        later = await store.append(notes("a"))
+        later = await appended(store, notes("a"))
         assert (await store.history(None)).events == kept + later

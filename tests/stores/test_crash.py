@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stores.samples import notes, watching
+from stores.samples import appended, notes, watching
 from thoughtline.stores.sqlite import SqliteStore
 
 APPENDER = Path(__file__).with_name("appender.py")
@@ -120,7 +120,7 @@ async def test_processes_that_create_the_file_at_the_same_time(tmp_path):
 async def test_what_is_not_closed_is_kept_too(tmp_path, synchronous):
     path = tmp_path / "store.db"
     store = SqliteStore(path, synchronous=synchronous)
-    written = await store.append(notes("s", 3))
+    written = await appended(store, notes("s", 3))
     other = SqliteStore(path)  # the first one is still open, its log not yet in the file
     assert await other.read("s") == written
     await other.close()

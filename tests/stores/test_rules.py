@@ -37,7 +37,7 @@ def test_conflicts(tenant, last, expect, says):
 
 
 def test_events_are_numbered_on_from_the_last():
-    made = number_events(notes("s", 3), 6)
+    made = number_events(notes("s", 3), 7)
     assert [(event.session, event.seq, event.id) for event in made] == [
         ("s", 7, "e0"),
         ("s", 8, "e1"),

@@ -16,14 +16,14 @@ from thoughtline.stores.base import SessionQuery
 from thoughtline.stores.rules import number_events
 from thoughtline.stores.search import contains_text, session_matches, spellings, status
 
-EVENTS = number_events(turn("s", "t1", '"a thought about Zurich"'), -1)
+EVENTS = number_events(turn("s", "t1", '"a thought about Zurich"'), 0)
 
 
 def test_how_the_last_turn_ended():
     assert status([]) is None
     assert status(EVENTS) == "completed"
     running = draft(TurnStarted(), id="t2", parent="t1", at=2.0)
-    more = number_events(turn("s", "t1", '"hm"', drafts=(running,)), -1)
+    more = number_events(turn("s", "t1", '"hm"', drafts=(running,)), 0)
     assert status(more) == "running"
 
 

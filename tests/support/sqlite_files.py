@@ -5,7 +5,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
-from stores.samples import notes
+from stores.samples import appended, notes
 from thoughtline.errors import Unavailable
 
 
@@ -28,7 +28,7 @@ NAME = b"n" * 16
 
 async def check(store, written):
     """Everything acknowledged is there, and the store works."""
-    written = written + await store.append(notes("s", 2))
+    written = written + await appended(store, notes("s", 2))
     assert await store.read("s") == written
     assert [e.seq for e in written] == list(range(len(written)))
 

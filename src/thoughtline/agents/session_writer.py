@@ -17,6 +17,7 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.sessions import Session
 from thoughtline.log.turns import Turn
 from thoughtline.stores.base import Batch, Store
+from thoughtline.stores.rules import number_events
 
 
 class SessionWriter:
@@ -81,17 +82,17 @@ class SessionWriter:
             )
             task = asyncio.ensure_future(self.store.append(batch))
             try:
-                events = await asyncio.shield(task)
+                first = await asyncio.shield(task)
             except asyncio.CancelledError:
                 while not task.done():
                     with suppress(asyncio.CancelledError):  # once is enough: it is raised below
                         await asyncio.wait({task})
                 if not task.cancelled() and task.exception() is None:
-                    await self._take(task.result(), tell)
+                    await self._take(number_events(batch, task.result()), tell)
                 raise
             except Conflict as error:
                 raise Conflict(f"{error} (`await chat.refresh()` reads it)") from error
-            await self._take(events, tell)
+            await self._take(number_events(batch, first), tell)
 
     async def _take(self, events: Sequence[Event], tell: Callable[[Event], None] | None) -> None:
         if events and events[0].seq == self.session.seq + 1:

@@ -7,13 +7,14 @@ Stores keep them for two lengths of interval: `FINE` for the last days, `COARSE`
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from thoughtline.errors import Unreadable
-from thoughtline.log.decisions import tally
+from thoughtline.log.decisions import DecisionKind, example, tally
 from thoughtline.log.events import VERSIONS, Event, Outcome, TurnEnded, TurnStarted, decode
 from thoughtline.log.parts import Origin
 from thoughtline.log.usage import Usage, usage_of
@@ -81,6 +82,13 @@ def add_up(kept: Iterable[TurnCounts], seconds: int) -> list[TurnCounts]:
 
 CountKey = tuple[int, int, str, str]
 """Length and beginning of the interval, provider, model."""
+
+
+@lru_cache(maxsize=1024)
+def counted_names(kind: DecisionKind) -> tuple[str, ...]:
+    """Return the names under which a new decision of a kind counts."""
+    names = tally((example(kind),))
+    return (*names, *[NEW + name for name in names])
 
 
 def started_counts(body: TurnStarted) -> dict[str, int]:
@@ -203,10 +211,9 @@ class TurnCounter:
                 counts[name] += count
             return
         counts["turns"] += 1
-        if body.replay:
-            for name, count in tally(body.replay).items():
-                counts[name] += count
-                counts[NEW + name] += count
+        for made in body.replay:
+            for name in counted_names((made.action, made.level, made.reason, made.entry != "")):
+                counts[name] += 1
 
     def add_end(self, turn: tuple[str, str], seq: int, at: float, version: int, data: str) -> None:
         """Count the end of a turn, the event of this number."""

@@ -194,11 +194,11 @@ class Store(Protocol):
     def learned(self) -> int:
         """Seq of the last lesson about endpoints that another process wrote, as far as known."""
 
-    async def append(self, batch: Batch) -> list[Event]:
+    async def append(self, batch: Batch) -> int:
         """Number and write the drafts and file the index entries, in one transaction.
 
-        A batch whose `id` its session has already is not written again: its events are returned
-        with the numbers that they have, whatever it expects.
+        Returns the seq of its first event; the others follow. A batch whose `id` its session has
+        already is not written again, whatever it expects: its events have the numbers they had.
 
         Raises `Conflict` when `expect` is not the last seq (-1: a new session), or when the
         session belongs to another tenant; `Unavailable` when it is not known to be written: saying

@@ -16,7 +16,6 @@ takes long is saved beside the store meanwhile.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,7 +24,6 @@ from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Corrupt, SealError, StoreError, Unavailable
-from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.answer_cache import AnswerCache
@@ -65,8 +63,6 @@ Save = asyncio.Task[SavedBatch | None]
 
 Known = tuple[int, tuple[int, int]]
 """The number of changes of other processes, and the version of their deletions."""
-
-_type = attrgetter("type")
 
 
 class LookupCounts(Struct):
@@ -324,7 +320,7 @@ class CachedStore(ForwardingStore):
 
     # -- writing ---------------------------------------------------------------------------------
 
-    async def append(self, batch: Batch) -> list[Event]:
+    async def append(self, batch: Batch) -> int:
         """Write a batch; it can be found at once, and waits if this raises `Unavailable`."""
         if self._record is not None:
             batch = self._record(batch)
@@ -339,7 +335,7 @@ class CachedStore(ForwardingStore):
                 raise Unavailable(self.trouble or "the store is catching up")
             late = self._save_later(batch, save, now) if self._save_after else None
             try:
-                events = await self.store.append(batch)
+                first = await self.store.append(batch)
             finally:
                 if late is not None:
                     late.cancel()
@@ -354,7 +350,7 @@ class CachedStore(ForwardingStore):
         self._committed(batch, began)
         if save:
             await self._release(save)
-        return events
+        return first
 
     def _save_later(self, batch: Batch, save: list[Save], now: float) -> asyncio.Handle:
         """Save a batch beside the store when writing it takes long, unless that is cancelled."""
@@ -380,8 +376,9 @@ class CachedStore(ForwardingStore):
 
     def _begin(self, batch: Batch, now: float) -> None:
         """Make the entries of a batch findable before it is written."""
-        if "quarantined" in map(_type, batch.drafts):
-            self.clear()
+        for one in batch.drafts:
+            if one.type == "quarantined":
+                self.clear()
         self._recent.add(batch, now)
         self._cache.note_write(batch)
 

@@ -91,7 +91,7 @@ async def _copy_session(
             kept=kept,
         )
         try:
-            last = (await target.append(batch))[-1].seq
+            last = await target.append(batch) + len(some) - 1
         except Conflict:
             report.conflicts.append(session)
             return

@@ -73,12 +73,12 @@ class MemoryStore:
         self._subscribers: set[_Subscriber] = set()
         self._closed = False
 
-    async def append(self, batch: Batch) -> list[Event]:
+    async def append(self, batch: Batch) -> int:
         self._check_open()
         rules.check_batch(batch)
         stored = self._sessions.get(batch.session)
         if stored and stored.tenant == batch.tenant and batch.id in stored.batches:
-            return rules.number_events(batch, stored.batches[batch.id] - 1)
+            return stored.batches[batch.id]
         last = len(stored.events) - 1 if stored else -1
         if problem := rules.find_conflict(batch, stored.tenant if stored else None, last):
             raise problem
@@ -90,7 +90,7 @@ class MemoryStore:
         stored.counts = stored.counts.plus(rules.count_events(batch.drafts))
         if batch.id:
             stored.batches[batch.id] = last + 1
-        events = rules.number_events(batch, last)
+        events = rules.number_events(batch, last + 1)
         stored.events += events
         for event in events:
             if event.type in TYPES:
@@ -105,7 +105,7 @@ class MemoryStore:
             if subscriber.wants(batch):
                 for event in events:
                     subscriber.queue.put_nowait(event)
-        return events
+        return last + 1
 
     def _find_start(self, session: str, turn: str, _seq: int) -> TurnStarted | None:
         for event in reversed(self._sessions[session].events):

@@ -17,17 +17,14 @@ models, sizes, and which turn a quarantine or which session a fork refers to.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from thoughtline.errors import SealError
-from thoughtline.log.events import Event
+from thoughtline.log.events import Draft, Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
@@ -163,10 +160,6 @@ KINDS = {type: 1 << number for number, type in enumerate(_KINDS)}
 OTHER, STARTED, ENDED, THOUGHT = (KINDS[t] for t in ("", "turn_started", "turn_ended", "reasoning"))
 
 
-_NOTED = frozenset({"turn_started", "turn_ended", "reasoning", *rules.REFERRING_TYPES})
-"""Types of which a row says something beside its content."""
-
-
 def kinds_of(types: Iterable[str]) -> int:
     """Return the bits of rows that may have events of these types.
 
@@ -238,7 +231,6 @@ class _Ended(Struct, frozen=True):
 Said = tuple[str, str, float, str, int, str]
 """Id, parent, time, type, version and data of an event; a thought has its own in `thoughts`."""
 
-_parent, _type = itemgetter(1), itemgetter(3)
 _encode = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
 _started = msgspec.json.Decoder(_Started)
@@ -250,8 +242,7 @@ _entry = msgspec.msgpack.Decoder(IndexEntry)
 
 def pack(batch: Batch) -> list[Row]:
     """Return the rows of a batch, not sealed yet."""
-    said: list[Said] = list(map(astuple, batch.drafts))
-    rows = _pack_turns(said, batch.index) if said else []
+    rows = _pack_turns(batch.drafts, batch.index) if batch.drafts else []
     by_turn = {row.turn: row for row in rows}  # of several the last
     for entry in batch.index:
         row = by_turn.get(entry.turn)
@@ -264,19 +255,18 @@ def pack(batch: Batch) -> list[Row]:
     return rows
 
 
-def _pack_turns(said: list[Said], index: Sequence[IndexEntry]) -> list[Row]:
+def _pack_turns(drafts: Sequence[Draft], index: Sequence[IndexEntry]) -> list[Row]:
     """Return a row for every turn that neighbouring events belong to."""
-    types, turns = list(map(_type, said)), list(map(_parent, said))
-    turn = turns[0] = _turn_of(said[0])
-    if turns.count(turn) == len(said) and "turn_started" not in types[1:]:  # the usual case
-        filed = len(index) == 1 and index[0].turn == turn
-        return [_pack_events(turn, said, types, filed=filed)]
-    groups = [(turn, list(some)) for turn, some in groupby(said, _turn_of)]
-    return [_pack_events(turn, some, list(map(_type, some))) for turn, some in groups]
+    turn = _turn_of(drafts[0])
+    for one in drafts[1:]:
+        if one.parent != turn or one.type == "turn_started":
+            return [_pack_events(turn, list(some)) for turn, some in groupby(drafts, _turn_of)]
+    filed = len(index) == 1 and index[0].turn == turn
+    return [_pack_events(turn, drafts, filed=filed)]  # the usual case: one turn
 
 
-def _turn_of(event: Said) -> str:
-    return event[0] if event[3] == "turn_started" else event[1]
+def _turn_of(one: Draft) -> str:
+    return one.id if one.type == "turn_started" else one.parent
 
 
 def seal_rows(rows: Sequence[Row], batch: Batch, cipher: Cipher) -> Sequence[Row]:
@@ -297,40 +287,31 @@ def _sealed(row: Row, batch: Batch, cipher: Cipher) -> Row:
     )
 
 
-def _pack_events(turn: str, said: list[Said], types: Sequence[str], *, filed: bool = False) -> Row:
+def _pack_events(turn: str, drafts: Sequence[Draft], *, filed: bool = False) -> Row:
     """Pack the events of a turn; `filed`: its entry will say where it was sent."""
-    row = Row(len(said), turn=turn, kinds=_kinds(frozenset(types)), began=said[0][2])
+    row = Row(len(drafts), turn=turn, began=drafts[0].at)
+    said: list[Said] = []
     thoughts: list[tuple[int, str]] = []
-    references: list[Reference] = []
-    for place, type in enumerate(types):
-        if type not in _NOTED:
-            continue
-        event = said[place]
+    kinds = 0
+    for one in drafts:
+        type, version, data = one.type, one.version, one.data
+        kinds |= KINDS.get(type, OTHER)
         if type == "reasoning":
-            thoughts.append(event[4:])
-            said[place] = (*event[:4], 0, "")
+            thoughts.append((version, data))
+            version, data = 0, ""
         elif type == "turn_started":
-            row.parent = event[1]
+            row.parent = one.parent
             if not filed:
-                _note_start(row, event[5])
+                _note_start(row, data)
         elif type == "turn_ended":
-            _note_end(row, event[5])
-        elif reference := _reference(type, event[5]):
-            references.append(reference)
-    row.said = _encode(said)
+            _note_end(row, data)
+        elif type in rules.REFERRING_TYPES and (reference := _reference(type, data)):
+            row.references = (*row.references, reference)
+        said.append((one.id, one.parent, one.at, type, version, data))
+    row.kinds, row.said = kinds, _encode(said)
     if thoughts:
         row.thoughts, row.reasoning = _encode(thoughts), len(thoughts)
-    row.references = references
     return row
-
-
-@lru_cache(256)
-def _kinds(types: frozenset[str]) -> int:
-    """Return the bits of the types that a row has events of."""
-    bits = 0
-    for type in types:
-        bits |= KINDS.get(type, OTHER)
-    return bits
 
 
 def _note_start(row: Row, data: str) -> None:

@@ -6,8 +6,6 @@ thought entries it makes, and what remains of a thought that is to be forgotten.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import count, repeat
-from operator import attrgetter
 
 import msgspec
 from msgspec import Struct
@@ -42,9 +40,7 @@ class _Fork(Struct, frozen=True):
 _quarantines = msgspec.json.Decoder(QuarantineRecord)
 _forks = msgspec.json.Decoder(_Fork)
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-_DRAFT_TYPES = frozenset({(str, str, time, str, int, str) for time in (float, int)})
-"""Types that the fields of a draft may have."""
-_time, _type = attrgetter("at"), attrgetter("type")
+_TIMES = (float, int)
 
 
 def check_batch(batch: Batch) -> None:
@@ -55,8 +51,10 @@ def check_batch(batch: Batch) -> None:
                 f"an index entry of session {entry.session!r} cannot be filed "
                 f"with session {batch.session!r}"
             )
-    if not {tuple(map(type, astuple(one))) for one in batch.drafts} <= _DRAFT_TYPES:
-        raise StoreError("an event has a value of another type than its field")
+    for one in batch.drafts:
+        texts = type(one.id) is type(one.parent) is type(one.type) is type(one.data) is str
+        if not texts or type(one.version) is not int or type(one.at) not in _TIMES:
+            raise StoreError("an event has a value of another type than its field")
 
 
 def find_conflict(batch: Batch, tenant: str | None, last: int) -> Conflict | None:
@@ -71,12 +69,11 @@ def find_conflict(batch: Batch, tenant: str | None, last: int) -> Conflict | Non
     return None
 
 
-def number_events(batch: Batch, last: int) -> list[Event]:
-    """Return the events of the batch, numbered on from `last`."""
-    if not batch.drafts:
-        return []
-    fields = zip(*map(astuple, batch.drafts), strict=True)
-    return list(map(Event, repeat(batch.session), count(last + 1), *fields))
+def number_events(batch: Batch, first: int) -> list[Event]:
+    """Return the events of a batch whose first one has this seq."""
+    return [
+        Event(batch.session, seq, *astuple(draft)) for seq, draft in enumerate(batch.drafts, first)
+    ]
 
 
 REFERRING_TYPES = frozenset({"quarantined", "session_forked"})
@@ -188,8 +185,15 @@ def count_events(drafts: Sequence[Draft]) -> SessionCounts:
     """Return the counts of some events of a session."""
     if not drafts:
         return NO_EVENTS
-    times, types = list(map(_time, drafts)), list(map(_type, drafts))
-    return SessionCounts(types.count("turn_started"), min(times), max(times))
+    turns, oldest, newest = 0, drafts[0].at, drafts[0].at
+    for one in drafts:
+        if one.type == "turn_started":
+            turns += 1
+        if one.at < oldest:
+            oldest = one.at
+        elif one.at > newest:
+            newest = one.at
+    return SessionCounts(turns, oldest, newest)
 
 
 class EntrySummary(Struct, frozen=True, gc=False):

@@ -5,7 +5,7 @@ import asyncio
 from msgspec.structs import replace
 
 from stores.contract import sent_back
-from stores.samples import notes, turn
+from stores.samples import appended, notes, turn
 from thoughtline.errors import Unavailable
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
 
@@ -22,7 +22,7 @@ async def test_a_batch_that_waited_is_written(store, clock):
     clock.now += 10
     batch = late("s", "t1", clock)
     clock.now += 100
-    assert [e.seq for e in await store.append(batch)] == [0, 1, 2]
+    assert [e.seq for e in await appended(store, batch)] == [0, 1, 2]
     assert await sent_back(store, A) == {"t1": ['"x"']}
 
 

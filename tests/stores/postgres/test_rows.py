@@ -31,7 +31,7 @@ def test_a_turn_is_one_row_with_its_thoughts_apart():
     packed = pack(batch)
     [row] = packed.rows
     assert b"secret thought" in row[9] and b"secret thought" not in row[8]
-    assert events(packed) == rules.number_events(batch, -1)
+    assert events(packed) == rules.number_events(batch, 0)
     assert row[5] == packed.entries[0][0] == entry_id(b"s", b"t1")
     assert unpack_memo(packed.entries[0][8]) == replace(batch.index[0], thoughts=())
 
@@ -47,7 +47,7 @@ def test_several_turns_in_a_batch_are_several_rows():
         entry_id(b"s", b"t2"),
         entry_id(b"s", b"t1"),
     ]
-    assert events(packed) == rules.number_events(batch, -1)
+    assert events(packed) == rules.number_events(batch, 0)
 
 
 def test_what_a_turn_continues_can_be_looked_up():

@@ -6,7 +6,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from stores.samples import notes, turn
+from stores.samples import appended, notes, turn
 from thoughtline.errors import Conflict, StoreError, Unavailable
 from thoughtline.stores.postgres import PostgresStore, writer
 from thoughtline.stores.postgres.rows import pack
@@ -157,7 +157,7 @@ async def test_a_batch_whose_answer_was_lost_is_written_once(store, db):
 
     store._connections._run = swallow
     batch = replace(turn("s", "t1", '"one"', keys=[A]), id="t1")
-    assert [e.seq for e in await store.append(batch)] == [1, 2, 3]
+    assert [e.seq for e in await appended(store, batch)] == [1, 2, 3]
     assert len(lost) == 2 and len(await store.read("s")) == 4
     assert len((await store.find("T", [A]))[A]) == 1
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import asdict, replace
 
-from stores.samples import notes, turn
+from stores.samples import appended, notes, turn
 from support.sqlite_files import look
 from thoughtline.stores.row import pack
 from thoughtline.stores.sqlite.inserts import row_values
@@ -11,7 +11,7 @@ from thoughtline.stores.sqlite.inserts import row_values
 
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 511, 513, 1030])
 async def test_any_number_of_rows_is_written(store, count):
-    written = await store.append(notes("s", count))
+    written = await appended(store, notes("s", count))
     assert await store.read("s") == written
     assert len(written) == count
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stores.samples import notes
+from stores.samples import appended, notes
 from support.sqlite_files import edit, look
 from thoughtline.errors import StoreError
 from thoughtline.stores.sqlite import (
@@ -62,7 +62,7 @@ async def test_the_file_of_another_program_is_refused_and_not_touched(tmp_path):
 async def test_a_step_that_is_missing_is_run(tmp_path, monkeypatch):
     path = tmp_path / "store.db"
     first = SqliteStore(path)
-    written = await first.append(notes("s"))
+    written = await appended(first, notes("s"))
     await first.close()
     script = "CREATE TABLE more (a TEXT) STRICT; -- two\nINSERT INTO more\nVALUES (';');"
     texts = {"more.sql": script}
@@ -80,7 +80,7 @@ async def test_a_step_that_is_missing_is_run(tmp_path, monkeypatch):
 async def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / "store.db"
     first = SqliteStore(path)
-    written = await first.append(notes("s"))
+    written = await appended(first, notes("s"))
     await first.close()
     texts = {"bad.sql": "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);"}
     original, known = migrations.load, migrations.steps()

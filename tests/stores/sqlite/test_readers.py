@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from stores.samples import notes
+from stores.samples import appended, notes
 from support.sqlite_files import patiently
 from thoughtline.errors import StoreError, Unavailable
 from thoughtline.stores.sqlite import SqliteStore
@@ -21,7 +21,7 @@ async def test_a_file_that_was_removed_is_noticed_by_readers(tmp_path):
         with pytest.raises(Unavailable, match="removed or replaced"):
             await store.read("s")
     assert not path.exists()  # only who writes begins a new one
-    written = await patiently(lambda: store.append(notes("z")))
+    written = await patiently(lambda: appended(store, notes("z")))
     assert await store.read("z") == written
     await store.close()
 

@@ -33,10 +33,10 @@ async def test_a_group_with_a_bad_batch_is_written_without_it(store, monkeypatch
     gate.set()
     await blocked
     outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(o) for o in outcomes] == [list, StoreError, list, Conflict, list]
+    assert [type(o) for o in outcomes] == [int, StoreError, int, Conflict, int]
     events = await store.read("s")
     assert [e.seq for e in events] == list(range(6))
-    assert outcomes[0] + outcomes[2] + outcomes[4] == events[1:]
+    assert [outcomes[0], outcomes[2], outcomes[4]] == [1, 3, 4]
     assert set(await store.find("T", [NAME])) == {NAME}
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from stores.samples import notes, thought, turn
+from stores.samples import appended, notes, thought, turn
 from thoughtline.errors import Corrupt, StoreError, Unavailable
 from thoughtline.stores.sqlite import SqliteStore
 from thoughtline.stores.sqlite.salvage import SalvageReport, main, salvage
@@ -82,7 +82,7 @@ async def check_salvaged(path, into, events):
                 assert indexed.thoughts == (thought(f'"{session} {n} {"x" * 600}"'),)
     assert done.events == count == (await store.stats()).events
     assert done.sessions == (await store.stats()).sessions
-    (event,) = await store.append(notes("goes on"))
+    (event,) = await appended(store, notes("goes on"))
     assert event.seq == 0
     await store.close()
     return done
@@ -155,7 +155,7 @@ async def test_an_undamaged_file_is_copied_whole(filled, tmp_path):
 
 async def test_what_is_still_in_the_log_is_salvaged_too(tmp_path):
     store = SqliteStore(tmp_path / "store.db")
-    written = await store.append(notes("s", 3))  # not closed: the log is not in the file yet
+    written = await appended(store, notes("s", 3))  # not closed: the log is not in the file yet
     done = await salvage(tmp_path / "store.db", tmp_path / "new.db")
     assert done.events == len(written)
     await store.close()
@@ -199,7 +199,7 @@ async def test_damage_in_one_session_does_not_stop_others_from_being_written(fil
     store = SqliteStore(path)
     batches = [turn(session, f"{session}.1", keys=[b"again"]) for session in SESSIONS[5:10]]
     outcomes = await asyncio.gather(*map(store.append, batches), return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [list, list, Corrupt, list, list]
+    assert [type(outcome) for outcome in outcomes] == [int, int, Corrupt, int, int]
     assert {m.session for m in (await store.find("T", [b"again"]))[b"again"]} == {
         "session-5",
         "session-6",

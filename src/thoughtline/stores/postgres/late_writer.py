@@ -13,8 +13,6 @@ from msgspec.structs import replace
 
 from thoughtline.clock import Clock
 from thoughtline.errors import StoreError
-from thoughtline.log.events import Event
-from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
 from thoughtline.stores.deletions import NotedDeletion, all_applied
 from thoughtline.stores.postgres.connections import Connections
@@ -53,14 +51,14 @@ class LateWriter:
         self._asking: dict[str, tuple[int, asyncio.Future[Noted]]] = {}  # since when, by tenant
         self.resending: asyncio.Future[None] | None = None
 
-    async def append(self, batch: Batch, began: int) -> list[Event]:
+    async def append(self, batch: Batch, began: int) -> int:
         """Write a batch that came here at this moment of the clock that never goes back."""
         if batch.held:
             waited = max(self._clock.wall() - batch.held, 0.0) + HELD_MARGIN
             began -= int(waited * 1e9)
         return await self._append(batch, began)
 
-    async def _append(self, batch: Batch, began: int, noted: Noted | None = None) -> list[Event]:
+    async def _append(self, batch: Batch, began: int, noted: Noted | None = None) -> int:
         over = asyncio.get_running_loop().create_future()
         self._running.add(over)
         try:
@@ -69,11 +67,11 @@ class LateWriter:
                 noted = None
                 left = all_applied(batch, deleted)
                 if left is None:
-                    return rules.number_events(batch, -1)
+                    return 0
                 packed = pack(left)
                 packed.epoch = epoch
                 with suppress(Overtaken):
-                    return rules.number_events(left, await self._writer.append(packed))
+                    return await self._writer.append(packed) + 1
         finally:
             self._running.discard(over)
             over.set_result(None)
@@ -119,7 +117,7 @@ class LateWriter:
 
     async def _resend(self, lately: Sequence[tuple[int, Batch]]) -> None:
         noted: dict[str, Noted] = {}
-        says: list[Awaitable[list[Event]]] = []
+        says: list[Awaitable[int]] = []
         for began, batch in lately:  # the oldest first
             if batch.tenant not in noted:
                 with suppress(StoreError):  # each batch of this tenant will ask by itself

@@ -14,7 +14,6 @@ from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import SealError, SecretMismatch, StoreError, Unavailable
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
-from thoughtline.stores import rules
 from thoughtline.stores.base import (
     ALL_ENTRIES,
     ANY_SESSION,
@@ -186,14 +185,14 @@ class PostgresStore:
 
     # -- the hot path ----------------------------------------------------------------------------
 
-    async def append(self, batch: Batch) -> list[Event]:
+    async def append(self, batch: Batch) -> int:
         began = self._clock.mono()
         if not batch.held:
             packed = pack(batch)
             packed.epoch = self._finder.epochs.get(packed.tenant)
             if packed.epoch is not None:
                 with suppress(Overtaken):
-                    return rules.number_events(batch, await self._writer.append(packed))
+                    return await self._writer.append(packed) + 1
         return await self._late.append(batch, began)
 
     async def find(

@@ -8,13 +8,9 @@ or the start of a turn is only in the file, they begin again, and `turn_counts` 
 
 import threading
 from collections.abc import Iterable
-from itertools import compress
-from operator import attrgetter
-
-from msgspec.structs import astuple
 
 from thoughtline.log.events import TurnStarted
-from thoughtline.log.turn_counts import TYPES, TurnCounter
+from thoughtline.log.turn_counts import TurnCounter
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite.inserts import InsertBatch
 from thoughtline.stores.sqlite.turn_counts import EventCounts
@@ -23,9 +19,6 @@ MAX_RUNNING = 10_000
 """Turns without an end whose starts are remembered."""
 MAX_INTERVALS = 1_000
 """Intervals, each for one provider and model, that are held."""
-
-_COUNTED = frozenset(TYPES)
-_type = attrgetter("type")
 
 
 class _StartElsewhereError(Exception):
@@ -85,12 +78,12 @@ class FreshCounts:
             self._begin(self._last)
 
     def _count(self, batch: Batch) -> None:
-        counted = map(_COUNTED.__contains__, map(_type, batch.drafts))
-        for id, parent, at, type, version, data in map(astuple, compress(batch.drafts, counted)):
-            if type == "turn_started":
-                self._counter.add_start((batch.session, id), at, version, data)
-            else:
-                self._counter.add_end((batch.session, parent), 0, at, version, data)
+        session = batch.session
+        for one in batch.drafts:
+            if one.type == "turn_started":
+                self._counter.add_start((session, one.id), one.at, one.version, one.data)
+            elif one.type == "turn_ended":
+                self._counter.add_end((session, one.parent), 0, one.at, one.version, one.data)
 
     def _begin(self, after: int) -> None:
         self._counter.take()

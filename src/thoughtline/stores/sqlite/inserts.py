@@ -11,8 +11,7 @@ All values are of types that Python's sqlite3 binds directly. For others, `bytes
 them, it first raises and catches an error of its own, which costs more than the row.
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, repeat
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -76,6 +75,9 @@ def slices(value: bytes) -> Iterator[memoryview]:
     return (view[at : at + SLICE] for at in range(0, len(view), SLICE))
 
 
-def key_values(row: Row, position: int, tenant: int) -> Iterable[Any]:
+def key_values(row: Row, position: int, tenant: int) -> list[Any]:
     """Return tenant, key and position of each look-up key of a row."""
-    return chain.from_iterable(zip(repeat(tenant), map(bytearray, row.keys), repeat(position)))
+    values: list[Any] = []
+    for key in row.keys:
+        values += (tenant, bytearray(key), position)
+    return values

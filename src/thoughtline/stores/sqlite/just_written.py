@@ -45,11 +45,12 @@ class _Written(Struct, frozen=True):
 
 
 class _Group(Struct, frozen=True):
-    """What a transaction has written, and the keys that had entries before it."""
+    """What a transaction has written, and what was there before it."""
 
-    rows: Sequence[_Written]
-    names: set[Key]
-    size: int
+    inserts: Sequence[InsertBatch]
+    names: set[Key]  # keys that had entries
+    quarantined: set[str]  # turns that were refused
+    size: int  # bytes of memory, about
 
 
 class JustWritten:
@@ -72,18 +73,15 @@ class JustWritten:
         `names` are the keys that had entries before, `quarantined` the turns that were
         refused before.
         """
-        rows: list[_Written] = []
         size = 0
         for insert in inserts:
             for row in insert.rows:
-                written = _written(insert, row, quarantined)
-                rows.append(written)
-                size += written.size
+                size += ENTRY_SIZE + len(row.thoughts) + len(row.said)
         with self._lock:
             if changes != self._changes:
                 self._clear()
                 self._changes = changes
-            self._added.append(_Group(rows, names, size))
+            self._added.append(_Group(inserts, names, quarantined, size))
             self._added_size += size
             while len(self._added) > MAX_TURNS or self._added_size > MAX_BYTES:
                 self._added_size -= self._added.popleft().size
@@ -91,8 +89,9 @@ class JustWritten:
 
     def _file_added(self) -> None:
         for group in self._added:
-            for row in group.rows:
-                self._add(row, group.names)
+            for insert in group.inserts:
+                for row in insert.rows:
+                    self._add(_written(insert, row, group.quarantined), group.names)
         self._added.clear()
         self._added_size = 0
         while self._turns and (len(self._turns) > MAX_TURNS or self._size > MAX_BYTES):

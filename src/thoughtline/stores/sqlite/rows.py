@@ -6,7 +6,7 @@ inserted with one statement for the whole group.
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain
 from math import inf
 from typing import Any
 
@@ -247,8 +247,9 @@ def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
         for row in insert.rows:
             if row.id or row.memo:
                 turns += (session, row.turn, row.id)
-            if plain and row.keys:
-                keys += chain.from_iterable(zip(repeat(tenant), map(bytearray, row.keys)))
+            if plain:
+                for key in row.keys:
+                    keys += (tenant, bytearray(key))
     statement, values = _question(sessions, tenants, turns, keys)
     known, numbers, found, taken, refused, *last = db.execute(statement, values).fetchone()
     rows = _known.decode(known)
