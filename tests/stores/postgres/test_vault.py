@@ -183,3 +183,24 @@ async def test_an_entry_that_does_not_open_is_said(nodes, db):
     await db.execute("UPDATE entries SET memo = substr(memo, 1, 40)")
     [problem] = await check_keys(store.vault, KeyRing([ONE]))
     assert "was altered" in problem
+
+
+async def test_nobody_opens_what_somebody_else_is_sealing(nodes):
+    nodes_of = {plain: nodes(keychain(ONE, seals=not plain)) for plain in (True, False)}
+    await nodes(None).append(canaries("s", "t1"))
+    sealing, opening = nodes_of[False].vault, nodes_of[True].vault
+    seals_of = sealing._seals_of
+    refused = []
+
+    async def while_it_seals(rows):
+        found = await seals_of(rows)
+        with pytest.raises(SealError, match="seals what this one would open"):
+            await opening.reseal(plain=True)
+        refused.append(rows)
+        return found
+
+    sealing._seals_of = while_it_seals
+    assert await re_encrypt(sealing, KeyRing([ONE])) == 1
+    assert refused and await check_keys(sealing, KeyRing([ONE])) == []
+    assert await opening.reseal(plain=True) == 1
+    assert len(await nodes(None).read("s")) == 4

@@ -62,6 +62,10 @@ WITH noted AS (
 _NOTES = "SELECT tenant, epoch, what FROM gone"
 _RESEAL_NOTE = "UPDATE gone SET what = $1 WHERE tenant = $2 AND epoch = $3 AND what = $4"
 _FINISH = "SELECT finish_sealing_1($1)"
+_CLAIM = "SELECT lease_1('re-encrypt', $1, $2)"
+CLAIMED = 60.0
+"""Seconds for which nobody may open what is being sealed, or seal what is being opened, after the
+last sign of life."""
 _SAMPLE = """
 SELECT b.tenant, b.session, b.id, b.nth, b.entry, b.said, b.thoughts
 FROM (SELECT DISTINCT tenant FROM sessions) AS t, LATERAL (
@@ -188,6 +192,7 @@ class PostgresVault:
             raise SealError("the store was opened to write otherwise than this asks for")
         ((total,),) = await self._connections.slowly(_TOTAL)
         done = count = 0
+        claimed = CLAIMED + (2 * PAGE / rate if rate else 0.0)
         of = None if tenant is None else tenant.encode()
         for page, resealed in (
             (self._batches, self._row_resealed),
@@ -195,6 +200,7 @@ class PostgresVault:
         ):
             here: tuple[Any, ...] = ()
             while True:
+                await self._claim(claimed, plain=plain)
                 rows, here = await page(here, of)
                 seals = await self._seals_of(rows)
                 changed = [await resealed(row, seals[row["tenant"]]) for row in rows]
@@ -209,7 +215,21 @@ class PostgresVault:
             await self._connections.slowly(_FINISH, plain)
             if progress is not None:
                 progress(total, total)
+        await self._claim(0.0, plain=plain)
         return count
+
+    async def _claim(self, seconds: float, *, plain: bool) -> None:
+        """Keep others from going the other way; raises `SealError` where somebody does.
+
+        Who opens everything deletes the keys at the end: what is sealed with them then is lost.
+        """
+        rows = await self._connections.write(_CLAIM, "open" if plain else "seal", seconds)
+        if not (rows and rows[0][0]):
+            what = "seals what this one would open" if plain else "opens what this one would seal"
+            raise SealError(
+                f"another `thoughtline keys re-encrypt` {what}; wait until it is done, or stop it "
+                "and try again in a minute"
+            )
 
     async def _seals_of(self, rows: Sequence[Values]) -> dict[bytes, TenantSeal]:
         tenants = {row["tenant"] for row in rows}
