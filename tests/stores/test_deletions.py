@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from stores.samples import turn
 from thoughtline.agents.log import open_log
@@ -53,7 +54,7 @@ async def neighbours(tmp_path):
     second = CachedStore(two, spill=path, retry=60.0)
     await first.append(turn("s0", "t0", '"kept"', keys=(OTHER,)))
     with pytest.raises(Unavailable):
-        await second.append(turn("s1", "t1", '"waiting"', keys=(KEY,)))
+        await second.append(replace(turn("s1", "t1", '"waiting"', keys=(KEY,)), id="t1"))
     yield first, second
     await second.close()
     await first.close()
@@ -105,6 +106,40 @@ async def test_a_deletion_while_it_is_written_counts_too(neighbours):
 
     second.store.append = slow
     await catch_up(second)
+    assert await raws(first, KEY) == []
+    assert "waiting" not in str(await first.read("s1"))
+
+
+@pytest.mark.parametrize("fails", ["to read what was deleted", "to delete it again"])
+async def test_a_deletion_while_it_is_written_counts_also_when_that_is_noticed_later(
+    neighbours, fails
+):
+    first, second = neighbours
+    append, erase = SqliteStore.append, second.store.erase
+    noted = second._deletions.noted_since
+    begun = []
+
+    async def slow(batch):
+        if not begun:
+            begun.append(batch)
+            await first.erase(WHOSE)
+        return await append(second.store, batch)
+
+    async def fail_once(*args):
+        if len(begun) == 1:
+            begun.append("failed")
+            raise Unavailable("the disk does not answer")
+        return await (noted if fails.endswith("what was deleted") else erase)(*args)
+
+    second.store.append = slow
+    if fails == "to delete it again":
+        second.store.erase = fail_once
+    else:
+        second._deletions.noted_since = fail_once
+    with pytest.raises(Unavailable):
+        await catch_up(second)
+    await catch_up(second)
+    assert len(begun) == 2
     assert await raws(first, KEY) == []
     assert "waiting" not in str(await first.read("s1"))
 
