@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from stores.contract import A, B
 from stores.sealed_samples import CANARY, canaries, keychain, opened, raw
 from thoughtline.stores.base import EntryFilter
+from thoughtline.stores.sqlite import resealing
 
 
 @pytest.fixture
@@ -62,3 +63,25 @@ async def test_rows_that_are_as_they_should_be_are_passed_over(path):
     await store.append(canaries("z", "t9", tenant="U"))
     assert await store.vault.reseal(tenant="U", rate=1e6) == 0
     await store.close()
+
+
+async def test_what_is_sealed_while_all_is_opened_keeps_its_keys(path):
+    sealing, opening = opened(path, keychain()), opened(path, keychain(seals=False))
+    await sealing.append(canaries("s", "t1"))
+    expected = await sealing.read("s")
+    write = opening.vault._write
+    vault = opening.vault
+    sealed_again = []
+
+    async def before_it_ends(work):
+        if work.func is resealing.finish and not sealed_again:
+            sealed_again.append(await sealing.vault.reseal())
+        return await write(work)
+
+    vault._write = before_it_ends
+    assert await vault.reseal(plain=True) == 2
+    assert sealed_again == [1]
+    assert await opening.read("s") == expected
+    assert not (await vault.seal_state()).primary
+    await opening.close()
+    await sealing.close()

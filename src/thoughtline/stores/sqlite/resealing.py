@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from thoughtline.errors import KeyGone, SealError
 from thoughtline.stores.row import RowPlace, open_entry
-from thoughtline.stores.sealing.envelope import key_version
+from thoughtline.stores.sealing.envelope import FORMAT, key_version
 from thoughtline.stores.sealing.vault import ValueCounts
 from thoughtline.stores.sqlite import filed_entries, key_tables, summaries
 from thoughtline.stores.sqlite.connection import Connection
@@ -39,6 +39,12 @@ CROSS JOIN tenants AS t ON t.number = s.tenant
 WHERE b.position = ?
 """
 _UPDATE = "UPDATE batches SET memo = ?, thoughts = ?, said = ? WHERE position = ?"
+_SEALED = """
+SELECT EXISTS (
+    SELECT 1 FROM batches
+    WHERE ?1 IN (substr(memo, 1, 1), substr(thoughts, 1, 1), substr(said, 1, 1))
+)
+"""
 _NEWEST = "SELECT coalesce(max(position), 0) FROM batches"
 _COUNTS = """
 SELECT t.tenant, substr(CASE WHEN b.memo <> x'' THEN b.memo ELSE b.said END, 1, 3), count(*)
@@ -144,11 +150,14 @@ def _key_rows(tenant: int, names: Sequence[bytes], position: int) -> list[Any]:
 
 
 def finish(db: Connection, after: int, *, plain: bool) -> bool:
-    """Note that all rows are sealed, or plain, if none came since; whether that is so."""
+    """Note that all rows are sealed, or plain, if that is so; returns whether it is."""
     page = _stale_page(db, after, None, plain=plain)
     if page.positions or page.more:
         return False
     if plain:
+        # Somebody may have sealed an earlier row since it was looked at: its keys have to stay.
+        if db.execute(_SEALED, (FORMAT,)).fetchone()[0]:
+            return False
         key_tables.clear(db)
     else:
         key_tables.set_plain(db, plain=False)

@@ -93,6 +93,7 @@ class SqliteVault:
                 progress(min(after, page.newest), page.newest)
             if not more and tenant is None:  # rows may have come since
                 more = not await self._write(partial(resealing.finish, after=after, plain=plain))
+                after = 0 if plain else after
         # Until the log is copied into the file, that has what was plain.
         for _ in range(ATTEMPTS):
             if await self._read(upkeep.truncate_log):
