@@ -12,6 +12,7 @@ from stores.samples import turn
 from support.killed_commands import killed
 from thoughtline.cli import main
 from thoughtline.stores import open_store
+from thoughtline.stores.spill import SpillFile
 
 
 @pytest.fixture
@@ -50,6 +51,16 @@ def test_copy_check_and_back_up(url, tmp_path):
     assert "cannot be written (No such file" in thoughtline(
         "backup", "no/backup.db", "--store", url, code=1
     )
+
+
+def test_turns_that_wait_beside_a_store_are_not_passed_over_in_silence(url, tmp_path):
+    waiting = SpillFile.create(tmp_path / "t.db")
+    waiting.append(turn("s3", "t3", '"x"'))
+    waiting.close()
+    for command in (("copy", url, "sqlite:///o.db"), ("backup", "b.db", "--store", url)):
+        said = thoughtline(*command)
+        assert "1 turn(s) wait in t.db-spill-… and are not in the copy" in said
+        assert "start a gateway" in said
 
 
 def test_migrate_does_nothing_the_second_time(url):

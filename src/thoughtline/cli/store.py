@@ -129,6 +129,7 @@ def copy(
             click.echo(f"{report.forgotten} thought(s) were forgotten or erased since")
         for session in report.conflicts:
             click.echo(f"  {session}: the other store has other events; it was left alone")
+    _note_waiting(source)
     if report.conflicts:
         raise SystemExit(1)
 
@@ -162,6 +163,7 @@ def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bo
         _print({"file": str(file), "bytes": size})
     else:
         click.echo(f"{file}: {size} bytes; the secret is beside {place}")
+    _note_waiting(url)
 
 
 @store.command("check")
@@ -240,6 +242,20 @@ async def _refuse_lost(opened: Store, keychain: Keychain | None) -> None:
 
     if keychain is not None:
         await refuse_lost(vault_of(opened), keychain.ring)
+
+
+def _note_waiting(url: str) -> None:
+    """Say that turns wait beside a store on this machine: a copy does not have them."""
+    from thoughtline.engine.folders import spill_file
+    from thoughtline.stores.spill import count_waiting
+
+    place = spill_file(url, os.environ)
+    if place is not None and (count := count_waiting(place)):
+        click.echo(
+            f"{count} turn(s) wait in {place}-spill-… and are not in the copy; start a gateway "
+            "with that store, which writes them, and run this again",
+            err=True,
+        )
 
 
 def _refuse_memory(url: str) -> None:
