@@ -1,7 +1,7 @@
 """Sessions that look-ups used."""
 
 from stores.samples import turn
-from thoughtline.stores.postgres import PostgresStore
+from thoughtline.stores.postgres import PostgresStore, hits
 
 A = b"a" * 16
 
@@ -19,6 +19,19 @@ async def test_a_use_is_written_once_an_hour(database, db):
     assert await db.fetchval("SELECT touched FROM sessions") > before + 3600
     await store.find("T", [A])
     assert not store._hits
+    await store.close()
+
+
+async def test_a_use_that_cannot_be_written_stops_no_look_up(database, db, monkeypatch):
+    """As on a disk that is full, or is only read."""
+    monkeypatch.setattr(hits, "_TOUCH", "SELECT 1 / 0 FROM (SELECT $1::bytea[], $2::float8) AS x")
+    store = PostgresStore(database)
+    store.retention = 86_400.0
+    await store.append(turn("s", "t1", keys=[A]))
+    await db.execute("UPDATE sessions SET touched = touched - 4000")
+    for _ in range(3):
+        assert A in await store.find("T", [A])
+    assert store._hits
     await store.close()
 
 

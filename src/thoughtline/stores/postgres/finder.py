@@ -76,7 +76,7 @@ class Finder:
         if not keys:
             return {}
         if self._hits and self._times()[0]:
-            await self._hits.write()  # or what was just used could count as expired
+            await self._hits.try_to_write()  # or what was just used could count as expired
         owner = tenant.encode()
         keys = list(dict.fromkeys(keys))
         if len(keys) > MAX_KEYS:

@@ -29,9 +29,10 @@ class Hits:
         self._sessions[session] = None
         self._at = self._now()
         if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._write_quietly())
+            self._task = asyncio.ensure_future(self.try_to_write())
 
-    async def _write_quietly(self) -> None:
+    async def try_to_write(self) -> None:
+        """Write what was noted, if that can be: who looks something up needs no more."""
         with suppress(StoreError):  # the next look-up notes it again
             await self.write()
 
@@ -48,7 +49,7 @@ class Hits:
                 raise
 
     async def close(self) -> None:
-        """Write what was noted, if that can be."""
+        """Write what was noted, for the last time."""
         if self._task is not None:
             await asyncio.wait({self._task})
-        await self._write_quietly()
+        await self.try_to_write()
