@@ -73,7 +73,7 @@ def nodes(made):
 
 @pytest.fixture(scope="module")
 def hasty_nodes(made):
-    return made("hasty", "find_wait = 1.0\ncommit_wait = 0.5")
+    return made("hasty", "find_wait = 2.0\ncommit_wait = 0.5")
 
 
 class Alternating(Talk):
@@ -179,7 +179,7 @@ def test_what_is_forgotten_while_a_node_is_cut_off_is_not_sent_by_it(hasty_nodes
         assert cleared.status_code == 200, cleared.text
     finally:
         cut.proxy.mend()
-    cut.proxy.delay = 0.1  # more than a look-up is given while the database does not answer
+    cut.proxy.delay = 0.06  # more than a look-up is given while the database does not answer
     until = time.monotonic() + 60
     while httpx2.get(cut.url + "/ready", timeout=60).json()["status"] != "ready":
         assert time.monotonic() < until
