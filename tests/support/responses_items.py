@@ -6,6 +6,7 @@ from support.reader_contract import checked
 from support.recordings import responses as recordings
 from thoughtline.dialects.responses import Responses
 from thoughtline.dialects.responses.reader import ResponsesReader
+from thoughtline.log.events import AssistantMessage, Reasoning, ToolCall
 from thoughtline.log.parts import Origin
 from thoughtline.log.turns import output_shape
 from thoughtline.testing import FrozenClock
@@ -58,3 +59,24 @@ def play(pieces, *, stream=True):
     one = reader(stream=stream)
     told = [happening for piece in pieces for happening in one.feed(piece)]
     return checked(told + one.close(reason="hung up"))
+
+
+def told(chunks, *, stream):
+    """The output of a turn as it is told of a response that came in these chunks."""
+    one = RESPONSES.reader(stream=stream, clock=FrozenClock(), origin=Origin(), sent=0)
+    parts = []
+    for happening in [h for chunk in chunks for h in one.feed(chunk)] + one.close():
+        match happening:
+            case Reasoning(thought=thought):
+                parts.append(thought)
+            case ToolCall(call=call):
+                parts.append(call)
+            case AssistantMessage(parts=said):
+                parts += said
+    return tuple(parts)
+
+
+def captured(*raws):
+    """The output of a turn that has these items."""
+    body = f'{{"id":"resp_1","model":"m","status":"completed","output":[{",".join(raws)}]}}'
+    return told([body.encode()], stream=False)

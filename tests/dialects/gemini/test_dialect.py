@@ -11,10 +11,8 @@ from support.alterations import brought_back
 from support.histories import gemini as histories
 from support.reader_contract import play
 from support.recordings import gemini as rec
-from thoughtline.dialects import splice
 from thoughtline.dialects.base import PlacedThought
 from thoughtline.dialects.gemini import Gemini
-from thoughtline.dialects.params import ToolSpec
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
 from thoughtline.log.events import AssistantMessage, Reasoning, ToolCall
@@ -26,15 +24,6 @@ GEMINI = Gemini()
 
 
 BYPASS = histories.BYPASS
-
-
-def contents(body):
-    """The contents of a body, each as the bytes of its parts."""
-    found = []
-    for content in splice.elements(body, splice.members(body)["contents"]):
-        parts = splice.members(body, content)["parts"]
-        found.append([body[s.value : s.end] for s in splice.elements(body, parts)])
-    return found
 
 
 T = '{"text":"%s","thought":true}'
@@ -233,76 +222,6 @@ def test_a_whole_body_keeps_its_parts_apart_and_to_the_byte(conversation):
             for raw in output
             if json.loads(raw).get("thought") or json.loads(raw).get("text") == ""
         ]
-
-
-def test_a_request_of_our_own():
-    raw = '{"text": "x", "thought": true, "odd": 1E+2}'
-    blob = '{"executableCode": {"code":"1"}}'
-    turns = [
-        Turn(
-            input=(Text(text="Hi"),),
-            output=(
-                Thought(carrier=Carrier.PART, raw=raw),
-                Thought(carrier=Carrier.REASONING_CONTENT, raw='"no place here"'),
-                Text(text="Let me."),
-                Thought(carrier=Carrier.SIGNATURE, raw='"s1"'),
-                Blob(kind="executableCode", digest="d", raw=blob),
-                Thought(carrier=Carrier.SIGNATURE, raw='"s2"'),
-                Call(name="f", arguments='{"a": 5.0}', id="c1"),
-                Call(name="g", arguments="not JSON"),
-            ),
-        ),
-        Turn(
-            input=(
-                Result(content="g said", name="g"),
-                Result(content="f said", call="c1", error=True),
-                Text(text="And?"),
-            )
-        ),
-    ]
-    tools = [
-        ToolSpec(name="f", description="does f", parameters={"type": "object"}),
-        ToolSpec(name="g"),
-    ]
-    body = GEMINI.write(turns, model="gemini", system="Be brief.", tools=tools)
-    assert raw.encode() in body
-    assert b'"args":{"a": 5.0}' in body
-    document = json.loads(body)
-    assert set(document) == {"contents", "systemInstruction", "tools"}
-    assert document["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
-    assert document["tools"] == [
-        {
-            "functionDeclarations": [
-                {"name": "f", "description": "does f", "parameters": {"type": "object"}},
-                {"name": "g", "description": ""},
-            ]
-        }
-    ]
-    asked, answered, results = document["contents"]
-    assert asked == {"role": "user", "parts": [{"text": "Hi"}]}
-    assert answered["parts"] == [
-        json.loads(raw),
-        {"text": "Let me."},
-        {"executableCode": {"code": "1"}, "thoughtSignature": "s1"},
-        {
-            "functionCall": {"id": "c1", "name": "f", "args": {"a": 5.0}},
-            "thoughtSignature": "s2",
-        },
-        {"functionCall": {"name": "g", "args": {}}},
-    ]
-    assert results["parts"] == [
-        {"functionResponse": {"name": "g", "response": {"result": "g said"}}},
-        {"functionResponse": {"id": "c1", "name": "f", "response": {"error": "f said"}}},
-        {"text": "And?"},
-    ]
-
-
-@given(histories.conversations(pictures=False))
-def test_what_is_written_is_read_again(conversation):
-    turns = GEMINI.read(histories.body(*conversation)).turns
-    again = GEMINI.read(GEMINI.write(turns, model="m")).turns
-    assert [turn.output for turn in again] == [turn.output for turn in turns]
-    assert keys.rolling_keys(again)[0] == keys.rolling_keys(turns)[0]
 
 
 ORIGIN = Origin(dialect="gemini", provider="gemini", account="a1", model="gemini-3-pro")

@@ -9,8 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Raw
-
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
@@ -19,11 +17,11 @@ from thoughtline.dialects.chat import params as chat_params
 from thoughtline.dialects.chat import patch as chat_patch
 from thoughtline.dialects.chat.answer import ChatAnswerWriter
 from thoughtline.dialects.chat.errors import error_body
-from thoughtline.dialects.chat.media import written_media, written_result_media
-from thoughtline.dialects.chat.message import MEMBERS, output_parts
+from thoughtline.dialects.chat.message import output_parts
 from thoughtline.dialects.chat.reader import ChatReader
 from thoughtline.dialects.chat.response import ChatBodyReader
 from thoughtline.dialects.chat.rewrites import REWRITES
+from thoughtline.dialects.chat.write import written_input, written_output, written_tool
 from thoughtline.dialects.content import (
     HINTED,
     blob,
@@ -38,7 +36,7 @@ from thoughtline.dialects.splice import holds_anything
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.errors import Unreadable
 from thoughtline.log.capabilities import Capabilities
-from thoughtline.log.parts import Blob, Call, Carrier, Note, Origin, Part, Result, Text, Thought
+from thoughtline.log.parts import Carrier, Origin, Part, Result
 from thoughtline.log.turns import Turn
 
 
@@ -98,12 +96,12 @@ class ChatCompletions(Dialect):
     ) -> bytes:
         messages: list[Any] = [{"role": "system", "content": system}] if system else []
         for turn in turns:
-            messages += _written_input(turn.input)
+            messages += written_input(turn.input)
             if turn.output:
-                messages.append(_written_output(turn.output))
+                messages.append(written_output(turn.output))
         document: dict[str, Any] = {"model": model, "messages": messages}
         if tools:
-            document["tools"] = [_written_tool(tool) for tool in tools]
+            document["tools"] = [written_tool(tool) for tool in tools]
         if stream:
             document |= {"stream": True, "stream_options": {"include_usage": True}}
         return splice.dumps(document | dict(fields or {}))
@@ -128,9 +126,6 @@ class ChatCompletions(Dialect):
         kind = "invalid_request_error" if status < 500 else "api_error"
         error = {"message": message, "type": kind, "param": None, "code": code or None}
         return splice.dumps({"error": error})
-
-
-# -- reading -------------------------------------------------------------------------------------
 
 
 def _turns(messages: list[Any]) -> tuple[list[Turn], list[int]]:
@@ -193,71 +188,3 @@ def _thinking(document: dict[str, Any]) -> bool | None:
         return bool(reasoning["enabled"])
     effort = document.get("reasoning_effort", reasoning.get("effort"))
     return effort != "none" if isinstance(effort, str) else None
-
-
-# -- writing -------------------------------------------------------------------------------------
-
-
-def _written_input(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """Return the messages of an input: results right behind their calls, then everything else."""
-    results: list[dict[str, Any]] = []
-    messages: list[dict[str, Any]] = []
-    content: list[Any] = []  # of the user's message that is being written
-    for part in parts:
-        if isinstance(part, Result):
-            results.append({"role": "tool", "tool_call_id": part.call, "content": part.content})
-            content += written_result_media(part)
-        elif isinstance(part, Text):
-            content.append(part.text)
-        elif isinstance(part, Blob) and (written := written_media(part)):
-            content.append(written)
-        elif isinstance(part, Note):
-            if content:
-                messages.append({"role": "user", "content": _written_content(content)})
-            messages.append({"role": "system", "content": part.text})
-            content = []
-    if content:
-        messages.append({"role": "user", "content": _written_content(content)})
-    return results + messages
-
-
-def _written_output(parts: Sequence[Part]) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": None}
-    content: list[Any] = []
-    calls: list[dict[str, Any]] = []
-    extra: dict[str, Any] = {}  # of the next call
-    for part in parts:
-        if isinstance(part, Thought):
-            if part.carrier in MEMBERS:
-                message[part.carrier] = Raw(part.raw)
-            elif part.carrier is Carrier.EXTRA_CONTENT:
-                extra = {"extra_content": Raw(part.raw)}
-            elif part.carrier is Carrier.THINK:
-                content.append(splice.loads(part.raw.encode()))
-            elif part.carrier is Carrier.CHUNK:
-                content.append(Raw(part.raw))
-        elif isinstance(part, Text):
-            content.append(part.text)
-        elif isinstance(part, Blob) and part.raw:
-            content.append(Raw(part.raw))
-        elif isinstance(part, Call):
-            function = {"name": part.name, "arguments": part.arguments}
-            calls.append({"id": part.id, "type": "function", "function": function} | extra)
-            extra = {}
-    if content:
-        message["content"] = _written_content(content)
-    if calls:
-        message["tool_calls"] = calls
-    return message
-
-
-def _written_content(pieces: list[Any]) -> Any:
-    """Return a string where that is enough, else a list of parts."""
-    if all(isinstance(piece, str) for piece in pieces):
-        return "".join(pieces)
-    return [{"type": "text", "text": p} if isinstance(p, str) else p for p in pieces]
-
-
-def _written_tool(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}

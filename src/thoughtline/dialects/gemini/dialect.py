@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-import msgspec
-
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
@@ -23,7 +21,7 @@ from thoughtline.dialects.base import (
     Request,
     listed_names,
 )
-from thoughtline.dialects.content import answered_calls, blob, object_arguments, session_hints
+from thoughtline.dialects.content import blob, session_hints
 from thoughtline.dialects.gemini import params as gemini_params
 from thoughtline.dialects.gemini import patch as gemini_patch
 from thoughtline.dialects.gemini.answer import GeminiAnswerWriter
@@ -35,21 +33,20 @@ from thoughtline.dialects.gemini.parts import (
     member,
     merged_part,
     runs,
-    set_member,
     signature,
     text,
 )
 from thoughtline.dialects.gemini.reader import GeminiReader
+from thoughtline.dialects.gemini.write import written_input, written_output, written_tool
 from thoughtline.dialects.limits import check_parts
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
-from thoughtline.dialects.schemas import is_openapi
 from thoughtline.dialects.thoughts import make_thought
 from thoughtline.dialects.token_counts import TokenCount
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.errors import Unreadable
 from thoughtline.log.canonical import canonical_json
 from thoughtline.log.capabilities import Capabilities
-from thoughtline.log.parts import Blob, Call, Carrier, Note, Origin, Part, Result, Text, Thought
+from thoughtline.log.parts import Blob, Call, Carrier, Origin, Part, Result, Text
 from thoughtline.log.turns import Turn
 
 _PATH = re.compile(r"/models/(?P<model>[^:]+?)(?::|%3[Aa])(?P<method>[a-zA-Z]+)$")
@@ -146,17 +143,17 @@ class Gemini(Dialect):
         contents: list[Any] = []
         before: Sequence[Part] = ()
         for turn in turns:
-            if parts := _written_input(turn.input, before):
+            if parts := written_input(turn.input, before):
                 contents.append({"role": "user", "parts": parts})
             own = turn.target is None or turn.target.dialect == self.name
-            if parts := _written_output(turn.output, own=own):
+            if parts := written_output(turn.output, own=own):
                 contents.append({"role": "model", "parts": parts})
             before = turn.output
         document: dict[str, Any] = {"contents": contents}
         if system:
             document["systemInstruction"] = {"parts": [{"text": system}]}
         if tools:
-            declared = [_written_tool(tool) for tool in tools]
+            declared = [written_tool(tool) for tool in tools]
             document["tools"] = [{"functionDeclarations": declared}]
         return splice.dumps(document | dict(fields or {}))
 
@@ -185,9 +182,6 @@ class Gemini(Dialect):
             info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code}
             error["details"] = [info]
         return splice.dumps({"error": error})
-
-
-# -- reading -------------------------------------------------------------------------------------
 
 
 def _turns(contents: list[Any]) -> tuple[list[Turn], list[tuple[int, ...]]]:
@@ -301,76 +295,3 @@ def _thinking(document: dict[str, Any]) -> bool | None:
         return budget != 0
     asked = member(config, "thinkingLevel") or member(config, "includeThoughts")
     return True if asked else None
-
-
-# -- writing -------------------------------------------------------------------------------------
-
-
-def _written_input(parts: Sequence[Part], before: Sequence[Part]) -> list[Any]:
-    calls = [part for part in before if isinstance(part, Call)]
-    places = iter(answered_calls(before, parts))
-    written: list[Any] = []
-    for part in parts:
-        if isinstance(part, Result):
-            place = next(places)
-            name = part.name or (calls[place].name if place is not None else "")
-            response: dict[str, Any] = {
-                "name": name,
-                "response": {"error" if part.error else "result": part.content},
-            }
-            id = part.call if place is None else calls[place].id
-            if shown := [made for blob in part.media if (made := _written_media(blob)) is not None]:
-                response["parts"] = shown
-            written.append({"functionResponse": {"id": id, **response} if id else response})
-        elif isinstance(part, Text | Note) and part.text:  # this API has no instructions in place
-            written.append({"text": part.text})
-        elif isinstance(part, Blob) and (made := _written_media(part)) is not None:
-            written.append(made)
-    return written
-
-
-def _written_media(part: Blob) -> Any:
-    """Return a part; None where the blob cannot be said here."""
-    if part.raw:
-        return msgspec.Raw(part.raw)
-    if part.data:
-        return {"inlineData": {"mimeType": part.mime, "data": part.data}}
-    file = {"fileUri": part.url} | ({"mimeType": part.mime} if part.mime else {})
-    return {"fileData": file} if part.url else None
-
-
-def _written_output(parts: Sequence[Part], *, own: bool) -> list[Any]:
-    written: list[Any] = []
-    pending = ""  # the signature of the next part
-    for part in parts:
-        if isinstance(part, Thought):
-            if part.carrier is Carrier.PART:
-                written.append(msgspec.Raw(part.raw))
-            elif part.carrier is Carrier.SIGNATURE:
-                pending = part.raw
-            continue
-        raw = _written_part(part, own=own)
-        if raw:
-            raw = set_member(raw, SIGNATURES[0], pending.encode()) if pending else raw
-            written.append(msgspec.Raw(raw))
-        pending = ""
-    return written
-
-
-def _written_part(part: Part, *, own: bool) -> bytes:
-    if isinstance(part, Text) and part.text:
-        return splice.dumps({"text": part.text})
-    if isinstance(part, Call):
-        call: dict[str, Any] = {"name": part.name, "args": object_arguments(part.arguments)}
-        return splice.dumps({"functionCall": {"id": part.id, **call} if part.id else call})
-    if isinstance(part, Blob) and own:  # blobs of other dialects have no place here
-        return part.raw.encode()
-    return b""
-
-
-def _written_tool(tool: ToolSpec) -> dict[str, Any]:
-    declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
-    if not tool.parameters:
-        return declared
-    member = "parameters" if is_openapi(tool.parameters) else "parametersJsonSchema"
-    return declared | {member: tool.parameters}

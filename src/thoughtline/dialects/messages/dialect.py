@@ -8,20 +8,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import msgspec
-from msgspec.structs import replace
-
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
 from thoughtline.dialects.base import Dialect, Prefixes, Reader, Request
 from thoughtline.dialects.content import (
     HINTED,
-    answered_calls,
     blob,
     content_parts,
     joined_text,
-    object_arguments,
     session_hints,
 )
 from thoughtline.dialects.limits import check_parts
@@ -34,14 +29,20 @@ from thoughtline.dialects.messages.errors import error_body
 from thoughtline.dialects.messages.patch import block_kind
 from thoughtline.dialects.messages.reader import MessagesReader
 from thoughtline.dialects.messages.rewrites import REWRITES
+from thoughtline.dialects.messages.write import (
+    mark_cached,
+    with_call_ids,
+    written_input,
+    written_output,
+    written_tool,
+)
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
-from thoughtline.dialects.schemas import object_schema
 from thoughtline.dialects.thoughts import make_thought
 from thoughtline.dialects.token_counts import TokenCount
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.errors import Unreadable
 from thoughtline.log.capabilities import Capabilities
-from thoughtline.log.parts import Blob, Call, Carrier, Note, Origin, Part, Result, Text, Thought
+from thoughtline.log.parts import Blob, Call, Carrier, Origin, Part, Result, Text
 from thoughtline.log.turns import Turn
 
 _COUNTED = frozenset({"model", "messages", "system", "tools", "tool_choice", "thinking"})
@@ -131,10 +132,10 @@ class Messages(Dialect):
     ) -> bytes:
         messages: list[Any] = []
         before: Sequence[Part] = ()
-        for turn in map(_with_call_ids, turns, range(len(turns))):
-            messages += _written_input(turn.input, before)
+        for turn in map(with_call_ids, turns, range(len(turns))):
+            messages += written_input(turn.input, before)
             own = turn.target is None or turn.target.dialect == self.name
-            if content := _written_output(turn.output, own=own):
+            if content := written_output(turn.output, own=own):
                 messages.append({"role": "assistant", "content": content})
             before = turn.output
         document: dict[str, Any] = {"model": model, "max_tokens": MAX_TOKENS}
@@ -142,11 +143,11 @@ class Messages(Dialect):
             document["system"] = system
         document["messages"] = messages
         if tools:
-            document["tools"] = [_written_tool(tool) for tool in tools]
+            document["tools"] = [written_tool(tool) for tool in tools]
         if stream:
             document["stream"] = True
         if cache_breakpoints:
-            _mark_cached(document)
+            mark_cached(document)
         return splice.dumps(document | dict(fields or {}))
 
     def rolling_prefixes(self, request: Request, after: Any = None) -> Prefixes | None:
@@ -175,9 +176,6 @@ class Messages(Dialect):
         if code:
             error["code"] = code
         return splice.dumps({"type": "error", "error": error})
-
-
-# -- reading -------------------------------------------------------------------------------------
 
 
 def _turns(messages: list[Any]) -> tuple[list[Turn], list[int]]:
@@ -260,103 +258,3 @@ def _input(message: Any, role: Any) -> list[Part]:
 def _thinking(switch: Any) -> bool | None:
     name = switch.get("type") if isinstance(switch, dict) else None
     return name != "disabled" if isinstance(name, str) else None
-
-
-# -- writing -------------------------------------------------------------------------------------
-
-
-def _with_call_ids(turn: Turn, number: int) -> Turn:
-    """Return the turn with an id on every call: results of this API name their call by id."""
-    if all(call.id for call in turn.calls):
-        return turn
-    output = tuple(
-        replace(part, id=f"call_{number}_{place}")
-        if isinstance(part, Call) and not part.id
-        else part
-        for place, part in enumerate(turn.output)
-    )
-    return replace(turn, output=output)
-
-
-def _written_input(parts: Sequence[Part], before: Sequence[Part]) -> list[Any]:
-    """Return the messages of an input, results first: the API demands that."""
-    calls = [part.id for part in before if isinstance(part, Call)]
-    ids = iter(answered_calls(before, parts))
-    content: list[Any] = []
-    for part in parts:
-        if isinstance(part, Result):
-            place = next(ids)
-            id = part.call if place is None else calls[place]
-            block = {"type": "tool_result", "tool_use_id": id, "content": _written_result(part)}
-            content.append(block | {"is_error": True} if part.error else block)
-    said: list[Part] = [part for part in parts if not isinstance(part, Result)]
-    notes: list[Any] = []  # the API takes instructions only behind all that a user says
-    while said and isinstance(last := said[-1], Note) and (content or said[:-1]):
-        notes.insert(0, {"role": "system", "content": last.text})
-        said.pop()
-    for part in said:
-        if isinstance(part, Text | Note) and part.text:
-            content.append({"type": "text", "text": part.text})
-        elif isinstance(part, Blob) and (written := _written_media(part)) is not None:
-            content.append(written)
-    return [{"role": "user", "content": content}, *notes] if content else notes
-
-
-def _written_result(part: Result) -> Any:
-    shown = [written for blob in part.media if (written := _written_media(blob)) is not None]
-    if not shown:
-        return part.content
-    return [*([{"type": "text", "text": part.content}] if part.content else []), *shown]
-
-
-def _written_media(part: Blob) -> Any:
-    """Return a block; None where the part cannot be said here."""
-    if part.raw:
-        return msgspec.Raw(part.raw)
-    source: dict[str, Any] = {"type": "url", "url": part.url}
-    if part.data:
-        source = {"type": "base64", "media_type": part.mime, "data": part.data}
-    elif not part.url:
-        return None
-    if part.kind == "image":
-        return {"type": "image", "source": source}
-    title = {"title": part.name} if part.name else {}
-    return {"type": "document", "source": source} | title if part.kind == "file" else None
-
-
-def _written_output(parts: Sequence[Part], *, own: bool) -> list[Any]:
-    content: list[Any] = []
-    for part in parts:
-        if isinstance(part, Thought):
-            if part.carrier is Carrier.BLOCK:
-                content.append(msgspec.Raw(part.raw))
-        elif isinstance(part, Text):
-            if part.text:
-                content.append({"type": "text", "text": part.text})
-        elif isinstance(part, Call):
-            input = object_arguments(part.arguments)
-            content.append({"type": "tool_use", "id": part.id, "name": part.name, "input": input})
-        elif (
-            isinstance(part, Blob) and part.raw and own
-        ):  # blobs of other dialects have no place here
-            content.append(msgspec.Raw(part.raw))
-    return content
-
-
-def _written_tool(tool: ToolSpec) -> dict[str, Any]:
-    schema = object_schema(tool.parameters)
-    return {"name": tool.name, "description": tool.description, "input_schema": schema}
-
-
-_CACHED = {"cache_control": {"type": "ephemeral"}}
-
-
-def _mark_cached(document: dict[str, Any]) -> None:
-    """Ask for the instructions, the tools and the history to be cached, up to their last blocks."""
-    if system := document.get("system"):
-        document["system"] = [{"type": "text", "text": system, **_CACHED}]
-    if tools := document.get("tools"):
-        tools[-1] |= _CACHED
-    asked = [message["content"] for message in document["messages"] if message["role"] == "user"]
-    if asked and isinstance(asked[-1][-1], dict):
-        asked[-1][-1] |= _CACHED

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
@@ -19,27 +19,25 @@ from thoughtline.dialects.base import Dialect, Reader, Request, StateParams
 from thoughtline.dialects.chat.errors import error_body
 from thoughtline.dialects.content import HINTED, session_hints, shared_hint
 from thoughtline.dialects.limits import check_parts
-from thoughtline.dialects.media import as_url
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.responses import params as responses_params
 from thoughtline.dialects.responses import patch as responses_patch
 from thoughtline.dialects.responses.answer import ResponsesAnswerWriter
 from thoughtline.dialects.responses.items import (
-    ARGUMENTS,
     Side,
     input_parts,
-    item_type,
     output_part,
     side,
     string_member,
 )
 from thoughtline.dialects.responses.reader import ResponsesReader
 from thoughtline.dialects.responses.rewrites import REWRITES
+from thoughtline.dialects.responses.write import written, written_input, written_tool
 from thoughtline.dialects.token_counts import TokenCount
 from thoughtline.dialects.upstream_errors import ErrorKind, UpstreamError
 from thoughtline.errors import Unreadable
 from thoughtline.log.capabilities import Capabilities
-from thoughtline.log.parts import Blob, Call, Carrier, Note, Origin, Part, Result, Text, Thought
+from thoughtline.log.parts import Carrier, Origin, Part
 from thoughtline.log.turns import Turn
 
 _IN_STREAM = frozenset({ErrorKind.CONTEXT, ErrorKind.RATE_LIMIT})
@@ -163,14 +161,14 @@ class Responses(Dialect):
         items: list[Any] = []
         call_types: dict[str, str] = {}  # call id → its item's type, where a result must know
         for turn in turns:
-            items += _written_input(turn.input, call_types)
+            items += written_input(turn.input, call_types)
             for part in turn.output:
-                items += _written(part, call_types)
+                items += written(part, call_types)
         document: dict[str, Any] = {"model": model, "input": items}
         if system:
             document["instructions"] = system
         if tools:
-            document["tools"] = [_written_tool(tool) for tool in tools]
+            document["tools"] = [written_tool(tool) for tool in tools]
         # The server keeps nothing and seals its thoughts for us to keep.
         document |= {"store": False, "include": ["reasoning.encrypted_content"]}
         if stream:
@@ -199,9 +197,6 @@ class Responses(Dialect):
         type = "invalid_request_error" if status < 500 else "server_error"
         error = {"message": message, "type": type, "param": None, "code": code or None}
         return splice.dumps({"error": error})
-
-
-# -- reading -------------------------------------------------------------------------------------
 
 
 def _items(document: dict[str, Any]) -> list[Any]:
@@ -258,119 +253,3 @@ def _hints(document: dict[str, Any]) -> tuple[str, ...]:
         conversation = conversation.get("id")
     named = (conversation,) if isinstance(conversation, str) and conversation else ()
     return tuple(dict.fromkeys((*session_hints(document), *named)))
-
-
-# -- writing -------------------------------------------------------------------------------------
-
-
-def _written_input(parts: Sequence[Part], call_types: Mapping[str, str]) -> list[Any]:
-    items: list[Any] = []
-    content: list[Any] = []
-    for part in parts:
-        if isinstance(part, Result):
-            items.append(_written_result(part, call_types))
-        elif isinstance(part, Text):
-            content.append({"type": "input_text", "text": part.text})
-        elif isinstance(part, Blob) and (written := _written_media(part)) is not None:
-            content.append(written)
-        elif isinstance(part, Note):
-            items += _written_message(content)
-            items.append({"role": "developer", "content": part.text})
-            content = []
-    return items + _written_message(content)
-
-
-def _written_message(content: list[Any]) -> list[Any]:
-    if not content:
-        return []
-    words = all(isinstance(element, dict) and "text" in element for element in content)
-    text = "".join(element["text"] for element in content) if words else content
-    return [{"role": "user", "content": text}]
-
-
-def _written_media(part: Blob) -> Any:
-    if _raw_type(part.raw).startswith("input_"):
-        return _verbatim(part.raw)
-    url = as_url(part)
-    if not url or part.raw:
-        return None
-    if part.kind == "image":
-        detail = {"detail": part.detail} if part.detail else {}
-        return {"type": "input_image", "image_url": url} | detail
-    member = {"file_data": url, "filename": part.name or "file"} if part.data else {"file_url": url}
-    return {"type": "input_file"} | member
-
-
-def _written_result(part: Result, call_types: Mapping[str, str]) -> Any:
-    if _raw_type(part.raw).endswith("_call_output"):
-        return _verbatim(part.raw)
-    type = call_types.get(part.call, "function_call") + "_output"
-    shown = [written for blob in part.media if (written := _written_media(blob)) is not None]
-    text = [{"type": "input_text", "text": part.content}] if part.content else []
-    output = [*text, *shown] if shown else part.content
-    return {"type": type, "call_id": part.call, "output": output}
-
-
-def _written(part: Part, call_types: dict[str, str]) -> list[Any]:
-    """Return one item of an output.
-
-    Calls and messages go without their ids, so that servers demand no reasoning item for them.
-    """
-    if isinstance(part, Thought):
-        own = part.carrier in (Carrier.ITEM, Carrier.REFERENCE)
-        return [_verbatim(part.raw)] if own else []
-    if isinstance(part, Text):
-        message = {"type": "message", "role": "assistant", "content": part.text}
-        phase = string_member(_loaded(part.raw), "phase")
-        return [message | {"phase": phase} if phase else message]
-    if isinstance(part, Call):
-        return [_written_call(part, call_types)]
-    return [_verbatim(part.raw)] if isinstance(part, Blob) and _is_item(_raw_type(part.raw)) else []
-
-
-def _is_item(type: str) -> bool:
-    """Whether a blob is an item of this API: blobs of other dialects have no place here."""
-    return type.endswith(("_call", "_output")) or type.startswith(("mcp_", "compaction"))
-
-
-def _written_call(part: Call, call_types: dict[str, str]) -> Any:
-    type = _raw_type(part.raw)
-    if type.endswith("_call") and type != "function_call":
-        call_types[part.id] = type
-        if type not in ARGUMENTS:
-            return _verbatim(part.raw)
-    else:
-        type = "function_call"
-    return {
-        "type": type,
-        "call_id": part.id,
-        "name": part.name,
-        ARGUMENTS[type]: part.arguments,
-    }
-
-
-def _loaded(raw: str) -> dict[str, Any]:
-    try:
-        value = splice.loads(raw.encode()) if raw else None
-    except (Unreadable, UnicodeEncodeError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _raw_type(raw: str) -> str:
-    """Return the type of a part's item, where the part came from this API."""
-    return item_type(_loaded(raw))
-
-
-def _verbatim(raw: str) -> Raw:
-    return Raw(raw.encode())
-
-
-def _written_tool(tool: ToolSpec) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.parameters,
-        "strict": bool(tool.strict),  # the API's own default refuses schemas with optional members
-    }
