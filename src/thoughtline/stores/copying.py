@@ -13,7 +13,6 @@ from msgspec import Struct
 from thoughtline.errors import Conflict
 from thoughtline.log.events import Draft, Event
 from thoughtline.log.index import IndexEntry
-from thoughtline.stores import rules
 from thoughtline.stores.base import (
     Batch,
     EntryFilter,
@@ -22,6 +21,7 @@ from thoughtline.stores.base import (
     SessionSummary,
     Store,
 )
+from thoughtline.stores.erased import is_erased
 
 PAGE = 100
 """Sessions in one page of the listing."""
@@ -115,10 +115,7 @@ async def _erase(target: Store, known: Sequence[Event], events: Sequence[Event])
 
 
 def _is_erased(event: Event) -> bool:
-    if event.type != "reasoning":
-        return False
-    thought = rules.read_thought(event.version, event.data)
-    return thought is not None and thought.forgotten
+    return event.type == "reasoning" and is_erased(event.version, event.data)
 
 
 def _forgotten(

@@ -1,15 +1,15 @@
 """The index of a memory store: turns by their keys, thoughts by turn, who continues whom."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import count
 
 import msgspec
 
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import Origin
 from thoughtline.stores import rules
 from thoughtline.stores.base import ALL_ENTRIES, MAX_CANDIDATES, EntryFilter, ThoughtEntry
+from thoughtline.stores.erased import erased, is_erased, unfiled_entry
 
 
 class StoredSession:
@@ -162,12 +162,14 @@ class MemoryIndex:
         count = 0
         for (session, turn), events in self._reasoning.items():
             stored = self.sessions[session]
-            entry = stored.index.get(turn) or _unfiled_entry(session, turn, events)
+            entry = stored.index.get(turn)
+            if entry is None:
+                thoughts = [(event.version, event.data) for event in events]
+                entry = unfiled_entry(session, turn, thoughts)
             if not rules.filter_matches(entry_filter, stored.tenant, entry):
                 continue
             for n, event in enumerate(events):
-                thought = rules.read_thought(event.version, event.data)
-                if thought is None or not thought.forgotten:
+                if not is_erased(event.version, event.data):
                     events[n] = stored.events[event.seq] = _erased(event)
                     count += 1
             if turn in stored.index:
@@ -175,13 +177,6 @@ class MemoryIndex:
         return count
 
 
-def _unfiled_entry(session: str, turn: str, events: Sequence[Event]) -> IndexEntry:
-    """Return an entry for thoughts that have none, to compare with a filter."""
-    thoughts = [rules.read_thought(event.version, event.data) for event in events]
-    origin = next((t.origin for t in thoughts if t is not None and t.origin), Origin())
-    return IndexEntry(session, turn, origin=origin)
-
-
 def _erased(event: Event) -> Event:
-    version, data = rules.blank_thought(event.version, event.data)
+    version, data = erased(event.version, event.data)
     return msgspec.structs.replace(event, version=version, data=data)

@@ -6,9 +6,9 @@ from typing import Any
 
 from thoughtline.errors import KeyGone
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import Origin
 from thoughtline.stores import rules
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter, Progress
+from thoughtline.stores.erased import erased, is_erased, unfiled_entry
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.entries import EntryList, encoded
 from thoughtline.stores.postgres.rows import (
@@ -131,9 +131,9 @@ class Erasure:
             entry = unpack_memo(row["memo"]) if row["memo"] else _unfiled(row, thoughts)
             if not rules.filter_matches(entry_filter, row["tenant"].decode(), entry):
                 continue
-            left = [thought for thought in thoughts if not _is_blank(*thought)]
+            left = [thought for thought in thoughts if not is_erased(*thought)]
             if left:
-                blank = [t if _is_blank(*t) else rules.blank_thought(*t) for t in thoughts]
+                blank = [erased(*thought) for thought in thoughts]
                 packed, seal = pack_thoughts(blank), seals[row["tenant"]]
                 try:
                     value = _resealed(seal, row, row["about"], "thoughts", packed)
@@ -172,16 +172,9 @@ def _resealed(seal: TenantSeal, row: Values, id: bytes, column: str, value: byte
     return seal.reseal_entry(value, id, column, version=sealed_with(row, column))
 
 
-def _is_blank(version: int, data: str) -> bool:
-    thought = rules.read_thought(version, data)
-    return thought is not None and thought.forgotten
-
-
 def _unfiled(row: Values, thoughts: Sequence[tuple[int, str]]) -> IndexEntry:
     """Return an entry for thoughts that have none, to compare with a filter."""
     session = row["session"].decode()
     events = unpack_events(session, row["first"], row["said"], row["thoughts"])
     turn = next(event.parent for event in events if event.type == "reasoning")
-    read = [rules.read_thought(*thought) for thought in thoughts]
-    origin = next((t.origin for t in read if t is not None and t.origin), Origin())
-    return IndexEntry(session, turn, origin=origin)
+    return unfiled_entry(session, turn, thoughts)

@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import Origin
 from thoughtline.stores import rules
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
+from thoughtline.stores.erased import erased, unfiled_entry
 from thoughtline.stores.row import RowPlace, open_thoughts, reseal_thoughts
 from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sqlite import filed_entries, queries, statements
@@ -86,9 +85,9 @@ def read_page(db: Connection, entry_filter: EntryFilter, after: int) -> ErasePag
     for position, tenant, session, turn, name, value in found:
         place, entry_row = row_place(tenant, session, name), filed.get(position)
         thoughts = open_thoughts(value, place, db.cipher)
-        blank = [_blanked(one) for one in thoughts]
+        blank = [erased(*one) for one in thoughts]
         count = sum(new != old for new, old in zip(blank, thoughts, strict=True))
-        entry = entry_row.entry if entry_row else _unfiled(session, turn, thoughts)
+        entry = entry_row.entry if entry_row else unfiled_entry(session, turn, thoughts)
         if count and rules.filter_matches(entry_filter, tenant, entry):
             rows.append(ErasedRow(position, place, blank, count))
             marked += [entry_row.position] if entry_row else []
@@ -104,19 +103,6 @@ def _filed(db: Connection, positions: Sequence[int]) -> dict[int, EntryRow]:
     found = filed_entries.read_rows(db, list({entry for _, entry in pairs}))
     entries = {row.position: row for row in found}
     return {position: entries[entry] for position, entry in pairs}
-
-
-def _blanked(stored: tuple[int, str]) -> tuple[int, str]:
-    thought = rules.read_thought(*stored)
-    forgotten = thought is not None and thought.forgotten
-    return stored if forgotten else rules.blank_thought(*stored)
-
-
-def _unfiled(session: str, turn: str, thoughts: Sequence[tuple[int, str]]) -> IndexEntry:
-    """Return an entry for thoughts that have none, to compare with a filter."""
-    read = [rules.read_thought(*stored) for stored in thoughts]
-    origin = next((one.origin for one in read if one is not None and one.origin), Origin())
-    return IndexEntry(session, turn, origin=origin)
 
 
 def erase(db: Connection, page: ErasePage) -> int:
