@@ -15,12 +15,14 @@ from starlette.responses import Response, StreamingResponse
 
 from thoughtline.gateway.build import Components
 from thoughtline.gateway.pages.page import (
+    MAX_LIMIT,
     NOT_FOUND,
     PageError,
     PageResponse,
     client_address,
     integer,
     page,
+    row_limit,
     segment,
     string,
     tenant_named,
@@ -52,8 +54,6 @@ from thoughtline.log.sessions import TurnTree
 from thoughtline.log.turns import Turn
 from thoughtline.stores.base import SessionCursor, SessionQuery, SessionSummary
 
-MAX_LIMIT = 200
-DEFAULT_LIMIT = 50
 MAX_SEARCH = 200
 """Characters of a text to search for."""
 MAX_DECISIONS = 20
@@ -66,7 +66,6 @@ MAX_HOURS = 24 * 90
 MAX_READING = 64
 """Readers of running turns that are remembered, so that each is logged once."""
 
-_LIMIT = "How many at once, at least 1; more than 200 are 200."
 _SESSION = segment("id", "The session's id.")
 _THOUGHTS = string(
     "thoughts",
@@ -75,7 +74,7 @@ _THOUGHTS = string(
     expected="0 or 1",
 )
 _SESSIONS_QUERY = (
-    integer("limit", _LIMIT, 1, MAX_LIMIT, default=DEFAULT_LIMIT),
+    row_limit(),
     string(
         "cursor",
         "The `nextCursor` of the page before; a search goes on until that is null.",
@@ -147,7 +146,7 @@ class InspectorApi:
         parameters=[
             _SESSION,
             _THOUGHTS,
-            integer("limit", _LIMIT, 1, MAX_LIMIT, default=MAX_LIMIT),
+            row_limit(default=MAX_LIMIT),
             string("after", "The page's `nextAfter`."),
         ],
         errors=NOT_FOUND,

@@ -11,17 +11,14 @@ from thoughtline.gateway.pages.page import (
     ANONYMOUS,
     NOT_FOUND,
     PageError,
-    integer,
     page,
+    row_limit,
     segment,
     string,
     tenant_named,
 )
 from thoughtline.log.events import Event, RequestFailed
 from thoughtline.stores.base import Store
-
-MAX_LIMIT = 200
-DEFAULT_LIMIT = 50
 
 
 class FailedShape(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -66,9 +63,7 @@ class FailedApi:
     @page(
         "/api/requests/failed",
         parameters=[
-            integer(
-                "limit", "How many at once; clamped to 1..200.", 1, MAX_LIMIT, default=DEFAULT_LIMIT
-            ),
+            row_limit("How many at once; clamped to 1..200."),
             string("before", "Only those before the one with this id."),
             string("session", "Only of this session's conversation."),
             string("tenant", "Only of this tenant."),

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from thoughtline.gateway.build import Components
 from thoughtline.gateway.failed_requests import FailedLog, UnwrittenRequest
-from thoughtline.gateway.pages.page import integer, page, string
+from thoughtline.gateway.pages.page import page, row_limit, string
 from thoughtline.inspector.cursors import (
     EXPECTED,
     PATTERN,
@@ -36,8 +36,6 @@ from thoughtline.inspector.sessions import SessionReader, SharedLookups, coopera
 from thoughtline.providers.prices import PriceTable
 from thoughtline.stores.base import INTERNAL_PREFIX, SessionQuery, SessionSummary
 
-MAX_LIMIT = 200
-DEFAULT_LIMIT = 50
 MAX_SESSIONS = 2_000
 """Sessions whose turns are looked through, the last used first."""
 PAGE = 100
@@ -171,13 +169,7 @@ class RequestsApi:
     @page(
         "/api/requests",
         parameters=[
-            integer(
-                "limit",
-                "How many at once, at least 1; more than 200 are 200.",
-                1,
-                MAX_LIMIT,
-                default=DEFAULT_LIMIT,
-            ),
+            row_limit(),
             string(
                 "cursor",
                 "The `nextCursor` of the page before.",

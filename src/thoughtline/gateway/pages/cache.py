@@ -27,6 +27,7 @@ from thoughtline.gateway.pages.page import (
     integer,
     page,
     required,
+    row_limit,
     segment,
     string,
     tenant_named,
@@ -44,8 +45,6 @@ from thoughtline.stores.base import (
 )
 from thoughtline.stores.cached import CachedStore
 
-MAX_LIMIT = 200
-DEFAULT_LIMIT = 50
 _FILTERS = (
     string("provider", "Only entries of this provider: a policy's or an upstream's name."),
     string("model", "Only entries of this model, as it was asked for."),
@@ -68,13 +67,7 @@ _IN_BACKGROUND = {
     202: PageResponse("It goes on; ask the page that `location` names how far it is.", (Deletion,))
 }
 _PAGING = (
-    integer(
-        "limit",
-        "Entries on a page, at least 1; more than 200 are 200.",
-        1,
-        MAX_LIMIT,
-        default=DEFAULT_LIMIT,
-    ),
+    row_limit("Entries on a page, at least 1; more than 200 are 200."),
     string(
         "cursor",
         "The `nextCursor` of the page before.",

@@ -147,6 +147,17 @@ def string(name: str, description: str, *, expected: str = "", **schema: Any) ->
     )
 
 
+MAX_LIMIT = 200
+"""Rows on a page of a listing, at most."""
+
+
+def row_limit(
+    description: str = "How many at once, at least 1; more than 200 are 200.", *, default: int = 50
+) -> Parameter:
+    """The `limit` of a listing: how many rows are asked for."""
+    return integer("limit", description, 1, MAX_LIMIT, default=default)
+
+
 def integer(
     name: str,
     description: str,
