@@ -21,7 +21,7 @@ from thoughtline.agents.run import Answer, Run
 from thoughtline.agents.session_writer import SessionWriter
 from thoughtline.agents.source import RequestTemplate
 from thoughtline.agents.tools import Permission, Tool, Toolbox
-from thoughtline.agents.tools.execute import ToolLimits, replace_surrogates
+from thoughtline.agents.tools.execute import ToolLimits, encodable_text
 from thoughtline.engine.history import history_for, pending_calls
 from thoughtline.errors import ChatBusy, InvalidArgument, ProviderError, TurnNotFound
 from thoughtline.log.events import Outcome
@@ -248,4 +248,4 @@ def _user_part(part: Any) -> Text | Blob:
     if not isinstance(part, str):
         kind = type(part).__name__
         raise InvalidArgument(f"run() takes text (str, Text or Blob), not {kind}: {part!r:.80}")
-    return Text(text=replace_surrogates(part))
+    return Text(text=encodable_text(part))

@@ -95,7 +95,7 @@ class SessionOutline(TurnTree[TurnOutline]):
         if event.type == "reasoning":
             self.thoughts += 1
         elif event.type in _READ and not (self._asked and event.type in _MESSAGES):
-            self._take(turn, event, body_of(event))
+            self._take(turn, event, readable_body(event))
 
     def _take(self, turn: TurnOutline | None, event: Event, body: Body | None) -> None:
         """Take in what an event says; without a body it is damaged, or of a newer version."""
@@ -129,7 +129,7 @@ class SessionOutline(TurnTree[TurnOutline]):
     def _start(self, event: Event) -> None:
         if event.id in self.turns:
             return  # a turn starts once
-        body = body_of(event)
+        body = readable_body(event)
         if not isinstance(body, TurnStarted):  # damaged, or of a newer version
             body = TurnStarted()
         target = body.target or Origin()
@@ -279,7 +279,7 @@ def counts_at_start(body: TurnStarted) -> DecisionCounts:
     return convert(body.tally if body.repeated else tally(body.replay), DecisionCounts)
 
 
-def body_of(event: Event) -> Body | None:
+def readable_body(event: Event) -> Body | None:
     """The event's body; None where it is damaged or of a newer version."""
     try:
         return event.body()

@@ -11,8 +11,8 @@ from wires.websocket.samples import CALL, RESULT, THOUGHT, USER, read, texts
 
 def test_only_new_items_are_hashed(monkeypatch):
     hashed = []
-    real = requests.canonical
-    monkeypatch.setattr(requests, "canonical", lambda item: hashed.append(item) or real(item))
+    real = requests.comparable_item
+    monkeypatch.setattr(requests, "comparable_item", lambda item: hashed.append(item) or real(item))
     first = read(USER, THOUGHT, CALL)
     second = read(USER, THOUGHT, CALL, RESULT, USER, after=first)
     assert hashed == texts(USER, THOUGHT, CALL, RESULT, USER)

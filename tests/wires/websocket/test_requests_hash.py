@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thoughtline.wires.websocket.requests import RollingHash, canonical
+from thoughtline.wires.websocket.requests import RollingHash, comparable_item
 from wires.websocket.samples import CALL, RESULT, THOUGHT, USER, texts
 
 
@@ -28,7 +28,7 @@ from wires.websocket.samples import CALL, RESULT, THOUGHT, USER, texts
     ],
 )
 def test_labels_that_servers_put_on_items_make_no_difference(one, two):
-    assert canonical(*texts(one)) == canonical(*texts(two))
+    assert comparable_item(*texts(one)) == comparable_item(*texts(two))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_labels_that_servers_put_on_items_make_no_difference(one, two):
     ],
 )
 def test_whatever_a_model_might_notice_makes_a_difference(one, two):
-    assert canonical(*texts(one)) != canonical(*texts(two))
+    assert comparable_item(*texts(one)) != comparable_item(*texts(two))
 
 
 @given(st.lists(st.sampled_from([USER, THOUGHT, CALL, RESULT]), max_size=8), st.data())

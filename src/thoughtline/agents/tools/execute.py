@@ -45,7 +45,7 @@ async def execute(tools: Toolbox, call: Call, limits: ToolLimits) -> Result:
         content, error = str(failed), True
     except Exception as problem:  # noqa: BLE001 (arguments and results may be of any class)
         content, error = f"Error: {_message(problem)}", True
-    content = truncate(replace_surrogates(content), limits.characters)
+    content = truncate(encodable_text(content), limits.characters)
     return Result(content=content, call=call.id, name=call.name, error=error)
 
 
@@ -152,7 +152,7 @@ def render(value: Any) -> str:
         return str(value)
 
 
-def replace_surrogates(text: str) -> str:
+def encodable_text(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot carry: half an emoji, a file's odd name."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 

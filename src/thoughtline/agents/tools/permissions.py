@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from thoughtline.agents.record import TurnRecord
-from thoughtline.agents.tools.execute import replace_surrogates
+from thoughtline.agents.tools.execute import encodable_text
 from thoughtline.errors import InvalidArgument
 from thoughtline.log.events import PermissionDecision
 from thoughtline.log.parts import Call, Decision, Result
@@ -77,7 +77,7 @@ class PermissionChecks:
                 verdict, reason = parse_reply(await reply if inspect.isawaitable(reply) else reply)
             if verdict is Verdict.ALWAYS:
                 self._always.add(call.name)
-            reason = replace_surrogates(reason)
+            reason = encodable_text(reason)
             decision = Decision(call=_reference(call, place), verdict=verdict.value, reason=reason)
             await record.note([PermissionDecision(decision=decision)])
         if verdict is not Verdict.DENY:

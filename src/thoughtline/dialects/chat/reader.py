@@ -22,7 +22,7 @@ from thoughtline.dialects.chat.chunks import (
     readable,
 )
 from thoughtline.dialects.chat.message import element_text, is_thinking_chunk
-from thoughtline.dialects.chat.response import ChatBaseReader, usage_of
+from thoughtline.dialects.chat.response import ChatBaseReader, read_usage
 from thoughtline.dialects.limits import check_answer_parts
 from thoughtline.dialects.reader import Stopwatch
 from thoughtline.dialects.sse import SseParser
@@ -116,7 +116,7 @@ class ChatReader(ChatBaseReader):
             if choice.delta is not None:
                 self._take_delta(choice.delta, emitted)
             if isinstance(choice.usage, dict):
-                self.usage = usage_of(choice.usage)
+                self.usage = read_usage(choice.usage)
             if choice.finish_reason is not None:
                 self.finish(choice.finish_reason)
                 self._close_thoughts(emitted)

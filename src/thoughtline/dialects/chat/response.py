@@ -65,7 +65,7 @@ class ChatBaseReader(BaseReader):
         if not self.response and isinstance(id := said.id, str):
             self.response = id if id.isascii() else replace_surrogates(id)
         if isinstance(said.usage, dict):
-            self.usage = usage_of(said.usage)
+            self.usage = read_usage(said.usage)
         if said.error is not None:
             self.fail(said.error)
 
@@ -104,7 +104,7 @@ _MORE_COUNTS = frozenset(
 """Members of a usage object that say more than what was asked and answered."""
 
 
-def usage_of(counts: dict[str, Any]) -> Usage:
+def read_usage(counts: dict[str, Any]) -> Usage:
     """Return the tokens of a usage object, under the keys of several providers."""
     prompt = token_count(counts.get("prompt_tokens"))
     written = token_count(counts.get("completion_tokens"))

@@ -72,7 +72,7 @@ class RollingHash:
             digests = digests[: self.count]
         last = self.digest
         for item in items:
-            last = blake2b(canonical(item), digest_size=_SIZE, key=last).digest()
+            last = blake2b(comparable_item(item), digest_size=_SIZE, key=last).digest()
             digests.append(last)
         return RollingHash(digests, len(digests))
 
@@ -92,12 +92,12 @@ class RollingHash:
         return low
 
 
-def canonical(item: bytes) -> bytes:
+def comparable_item(item: bytes) -> bytes:
     """An item in the one form in which items are compared."""
-    return canonical_json(item, _without_labels)
+    return comparable_json(item, _without_labels)
 
 
-def canonical_json(text: bytes, form: Callable[[Any], Any] = lambda value: value) -> bytes:
+def comparable_json(text: bytes, form: Callable[[Any], Any] = lambda value: value) -> bytes:
     """A JSON value, changed by `form`, with sorted keys; different values stay different."""
     try:
         return _encode(form(_decode(text)))
@@ -177,7 +177,7 @@ def read(body: bytes, after: ResponsesRequest | None = None) -> ResponsesRequest
         if name not in _NOT_COMPARED:
             same = after is not None and after.members.get(name) == raw
             known = after.fingerprints.get(name) if same and after is not None else None
-            fingerprints[name] = known or blake2b(canonical_json(raw), digest_size=_SIZE).digest()
+            fingerprints[name] = known or blake2b(comparable_json(raw), digest_size=_SIZE).digest()
     return ResponsesRequest(
         members=members,
         fingerprints=fingerprints,
