@@ -100,6 +100,20 @@ async def test_what_looks_at_all_there_is_may_take_longer(nodes, db):
     assert await sealing == 0
 
 
+async def test_a_large_batch_has_more_time(store, db):
+    store._connections._timeout = 0.5
+    await store.append(turn("s", "t1", '"x"'))
+    async with db.transaction():
+        await db.execute("LOCK TABLE batches IN ACCESS EXCLUSIVE MODE")
+        large = asyncio.create_task(store.append(turn("s", "t2", f'"{"x" * (60 << 20)}"')))
+        assert await asyncio.wait({large}, timeout=3.0) == (set(), {large})
+        waiting = await db.fetchval(
+            "SELECT count(*) FROM pg_locks WHERE relation = 'batches'::regclass AND NOT granted"
+        )
+    assert waiting == 1  # and was not cut, and said again
+    assert await large == 3
+
+
 async def test_a_new_connection_that_is_not_answered_is_given_up(store, db):
     store._connections._timeout = 0.1
     async with db.transaction(), asyncio.timeout(60):

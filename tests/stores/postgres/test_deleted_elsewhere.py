@@ -31,11 +31,11 @@ class Gate:
         self._write = store._connections.write
         store._connections.write = self.write
 
-    async def write(self, statement, *args):
+    async def write(self, statement, *args, **options):
         if statement == writing.APPEND:
             self.reached.set()
             await self.open.wait()
-        return await self._write(statement, *args)
+        return await self._write(statement, *args, **options)
 
 
 class Node:
@@ -145,7 +145,7 @@ async def test_a_deletion_waits_for_what_is_just_being_committed(machines, db, m
         await transaction.start()
         batch = said()
 
-        async def write(statement, *args):
+        async def write(statement, *args, **_):
             return await db.fetch(statement, *args)
 
         monkeypatch.setattr(other.behind._connections, "write", write)

@@ -73,9 +73,9 @@ class SlowCommit:
         self.executed, self.committed = asyncio.Event(), asyncio.Event()
         write = store._connections.write
 
-        async def slow(statement, *args):
+        async def slow(statement, *args, **options):
             if statement != APPEND or self.executed.is_set():
-                return await write(statement, *args)
+                return await write(statement, *args, **options)
             async with connected(url, 1) as (connection,), connection.transaction():
                 found = await connection.fetch(statement, *args)
                 if set(found[0]["verdicts"]) == {"n"}:

@@ -22,9 +22,9 @@ def count_calls(store):
     calls = []
     write = store._connections.write
 
-    async def counted(statement, *args):
+    async def counted(statement, *args, **options):
         calls.append(statement)
-        return await write(statement, *args)
+        return await write(statement, *args, **options)
 
     store._connections.write = counted
     return calls
@@ -147,8 +147,8 @@ async def test_a_batch_whose_answer_was_lost_is_written_once(store, db):
     run = store._connections._run
     lost = []
 
-    async def swallow(slot, statement, args):
-        answer = await run(slot, statement, args)
+    async def swallow(slot, statement, args, limit):
+        answer = await run(slot, statement, args, limit)
         if statement == writer.APPEND and len(lost) < 2:
             lost.append(answer)
             store._connections._drop(slot)

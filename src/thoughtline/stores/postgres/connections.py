@@ -27,6 +27,9 @@ TIMEOUT = 10.0
 SLOW_TIMEOUT = 3600.0
 """Seconds that a statement may take that looks at all there is."""
 
+SLOWEST_LINE = 1 << 20
+"""Bytes per second that a server takes at least, of a statement with much in it."""
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two attempts to connect: at first, and at most."""
 
@@ -62,7 +65,11 @@ class _Slot:
     def __init__(self) -> None:
         self.connection: asyncpg.Connection | None = None
         self.began = 0.0  # since when it runs a statement; 0: it runs none
-        self.slow = False  # whether that may take long
+        self.limit = 0.0  # seconds that this may take
+
+    def is_late(self) -> bool:
+        """Whether it runs a statement for too long."""
+        return self.began > 0.0 and time.monotonic() - self.began > self.limit
 
 
 class Connections:
@@ -86,7 +93,7 @@ class Connections:
         """Run a statement on one of the connections for reading."""
         slot = await self._take()
         try:
-            return await self._run(slot, statement, args)
+            return await self._run(slot, statement, args, self._timeout)
         finally:
             self._give_back(slot)
 
@@ -94,17 +101,17 @@ class Connections:
         """Run a statement that may look at all there is; one at a time, others go on beside it."""
         async with self._slowly:
             slot = await self._take()
-            slot.slow = True
             try:
-                return await self._run(slot, statement, args)
+                return await self._run(slot, statement, args, SLOW_TIMEOUT)
             finally:
-                slot.slow = False
                 self._give_back(slot)
 
-    async def write(self, statement: str, *args: Any) -> list[asyncpg.Record]:
-        """Run a statement on the connection for writing."""
+    async def write(self, statement: str, *args: Any, size: int = 0) -> list[asyncpg.Record]:
+        """Run a statement on the connection for writing; what is large has more time for it."""
         async with self._writing:
-            return await self._run(self._writer, statement, args)
+            return await self._run(
+                self._writer, statement, args, self._timeout + size / SLOWEST_LINE
+            )
 
     async def patiently(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
         """Do work that may be done twice, for so long until a server answers.
@@ -143,7 +150,7 @@ class Connections:
         self._free.append(slot)
 
     async def _run(
-        self, slot: _Slot, statement: str, args: tuple[Any, ...]
+        self, slot: _Slot, statement: str, args: tuple[Any, ...], limit: float
     ) -> list[asyncpg.Record]:
         if self.closed:
             raise Unavailable("this store is closed; open it again")
@@ -154,7 +161,7 @@ class Connections:
                 if self.closed:  # meanwhile
                     self._drop(slot)
                     raise Unavailable("this store is closed; open it again")
-            slot.began = time.monotonic()
+            slot.began, slot.limit = time.monotonic(), limit
             if self._watchdog is None:
                 self._watch()
             found: list[asyncpg.Record]
@@ -166,7 +173,7 @@ class Connections:
             slot.began = 0.0
             return found
         except BaseException as error:
-            late = self._is_late(slot)
+            late = slot.is_late()
             slot.began = 0.0
             failure = explain(TimeoutError() if late else error, self._address)
             if failure is None or isinstance(failure, Unavailable):
@@ -189,15 +196,11 @@ class Connections:
         self._watchdog = None
         busy = [slot for slot in self._slots if slot.began]
         for slot in busy:
-            if slot.connection is not None and self._is_late(slot):
+            if slot.connection is not None and slot.is_late():
                 slot.connection.terminate()
         if busy:
             loop = asyncio.get_running_loop()
             self._watchdog = loop.call_later(min(self._timeout / 5, 1.0), self._watch)
-
-    def _is_late(self, slot: _Slot) -> bool:
-        limit = SLOW_TIMEOUT if slot.slow else self._timeout
-        return slot.began > 0.0 and time.monotonic() - slot.began > limit
 
     async def _open(self) -> asyncpg.Connection:
         """Connect. Who stops waiting leaves no half-open connection behind."""

@@ -234,9 +234,9 @@ class GroupWriter:
 
     async def _call(self, packed: list[PackedBatch]) -> list[asyncpg.Record]:
         # What was written before its answer was lost is known by its id.
-        args = arguments(self._now(), packed)
+        args, size = arguments(self._now(), packed), sum(one.size for one in packed)
         return await self._connections.patiently(
-            self._patience, lambda: self._connections.write(APPEND, *args)
+            self._patience, lambda: self._connections.write(APPEND, *args, size=size)
         )
 
     async def _write_singly(self, group: list[_Pending], error: StoreError) -> None:
