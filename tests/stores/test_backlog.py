@@ -65,7 +65,7 @@ async def until(condition):
 
 async def added(waiting, *batches):
     for batch in batches:
-        await waiting.add(batch, "it is locked")
+        await waiting.add(batch, Unavailable("it is locked"))
     return waiting
 
 
@@ -138,7 +138,7 @@ async def test_what_a_dead_process_left_is_written_first(disk, tmp_path):
     assert len(waiting) == 2
     assert [entry.turn for entry in (await waiting.find("T", [A]))[A]] == ["t0"]
     new = turn("s", "t2")
-    await waiting.add(new, "catching up")
+    await waiting.add(new, Unavailable("catching up"))
     disk.free.set()
     await until(lambda: disk.emptied)
     assert disk.written == [*left, new]
@@ -199,7 +199,7 @@ async def test_when_the_file_cannot_be_written_either_the_loss_is_said(disk, tmp
     assert "it is locked" in why
     assert "No such file" in why
     place.parent.mkdir()
-    await waiting.add(notes("c"), "it is locked")
+    await waiting.add(notes("c"), Unavailable("it is locked"))
     assert waiting.unsaved == ""
     assert len(disk.lost) == 1
 

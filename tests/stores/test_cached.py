@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from stores.contract import Contract
 from stores.samples import after, refusal, turn
 from support.fragile_store import A, B, found
-from thoughtline.errors import Unavailable
+from thoughtline.errors import Corrupt, SealError, Unavailable
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.memory import MemoryStore
@@ -114,6 +114,37 @@ async def test_a_second_conversation_under_a_known_name_is_seen(fragile):
     await hot.append(turn("u", "t2", keys=(A,)))
     assert {m.turn for m in (await hot.find("T", [A]))[A]} == {"t1", "t2"}
     assert len(fragile.asked) == 1
+
+
+@pytest.mark.parametrize("error", [SealError, Corrupt])
+async def test_a_batch_that_is_refused_by_itself_holds_up_its_session_only(fragile, error):
+    """A tenant's key is damaged, or a row: the turns of all others are written at once."""
+    hot = CachedStore(fragile, retry=0.001)
+    append, spoilt = fragile.append, range(100)
+
+    async def picky(batch):
+        if batch.session != "good" and int(batch.session) in spoilt:
+            raise error("its key is damaged")
+        return await append(batch)
+
+    fragile.append = picky
+    for n in range(100):
+        with pytest.raises(Unavailable):
+            await hot.append(turn(str(n), f"b{n}", keys=(A,)))
+    for n in range(3):
+        await hot.append(turn("good", f"g{n}", keys=(B,)))
+        await asyncio.sleep(0.01)  # the others are tried again meanwhile
+    assert fragile.written == ["g0", "g1", "g2"]
+    with pytest.raises(Unavailable):
+        await hot.append(turn("99", "later", keys=(A,)))
+    assert (hot.backlog, hot.lost) == (101, 0)
+    assert "damaged" in hot.trouble
+    spoilt = range(80)  # more than are tried at once
+    async with asyncio.timeout(60):
+        while hot.backlog > 80:
+            await asyncio.sleep(0.001)
+    assert [event.id for event in await hot.read("99")][::2] == ["b99", "later"]
+    await hot.close()
 
 
 async def test_a_quarantine_reaches_memory(fragile):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from thoughtline.errors import Unavailable
+from thoughtline.errors import Corrupt, SealError, StoreError, Unavailable
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.answer_cache import CacheKey
 from thoughtline.stores.base import Batch
@@ -32,7 +32,7 @@ UNKNOWN = Batch(session="", tenant="", drafts=())
 class BacklogEvents(Struct, frozen=True, kw_only=True):
     """What is called with the batches of a backlog."""
 
-    write: Callable[[Sequence[tuple[Batch, bool]]], Awaitable[Sequence[Unavailable | None]]]
+    write: Callable[[Sequence[tuple[Batch, bool]]], Awaitable[Sequence[StoreError | None]]]
     """Writes batches of several sessions at once, or gives them up.
 
     The flag says that another process left a batch, and may have written it. Returns for each why
@@ -67,6 +67,8 @@ class Backlog:
         self._writing = asyncio.Lock()  # batches are being written, or changed
         self._saving = asyncio.Lock()  # a file is being changed
         self._current: Sequence[WaitingBatch] = ()  # they are being written
+        # Sessions that hold up nobody else (see `delays`), those first that were tried long ago.
+        self._refused: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
         self.adopted = spill is None  # whether `adopt` was called
         self.size = 0  # bytes in memory
@@ -77,9 +79,19 @@ class Backlog:
 
     # -- adding ----------------------------------------------------------------------------------
 
-    async def add(self, batch: Batch, why: str, saved: SavedBatch | None = None) -> None:
+    def delays(self, session: str) -> bool:
+        """Whether a batch of a session has to wait because others wait.
+
+        What is refused by itself (a tenant's key is lost, a row is damaged) holds up its session.
+        """
+        if not self._items or session in self._refused:
+            return bool(self._items)
+        return any(item.session not in self._refused for item in self._items.values())
+
+    async def add(self, batch: Batch, error: StoreError, saved: SavedBatch | None = None) -> None:
         """Add a batch, save it, and start to write when it can be."""
-        item = describe(batch)
+        item, why = describe(batch), str(error)
+        self._note_refused(item, error)
         item.batch, item.saved = batch, saved
         self._items[item.number] = item
         self._to_save.append(item)
@@ -87,6 +99,12 @@ class Backlog:
         self.size += item.size
         self._start(self._retry)
         await self._save(why)
+
+    def _note_refused(self, item: WaitingBatch, error: StoreError | None) -> None:
+        if error is None or isinstance(error, Corrupt | SealError):
+            self._refused.pop(item.session, None)
+        if isinstance(error, Corrupt | SealError):
+            self._refused[item.session] = None
 
     def _start(self, delay: float) -> None:
         if self._task is None or self._task.done():
@@ -237,7 +255,7 @@ class Backlog:
     async def _write_first(self) -> None:
         """Write the first batches, those of several sessions at once."""
         async with self._writing:
-            self._current = next_to_write(self._items.values())
+            self._current = next_to_write(self._items.values(), self._refused)
             try:
                 batches = await self._load_all(self._current)
                 given = [(batch, item.adopted) for item, batch in batches]
@@ -245,10 +263,12 @@ class Backlog:
             finally:
                 self._current = ()
             found = list(zip(batches, errors, strict=True))
+            for (item, _), error in found:
+                self._note_refused(item, error)
             await self._remove([item for (item, _), error in found if error is None])
         for error in errors:
             if error is not None:
-                raise error
+                raise Unavailable(str(error)) from error
 
     async def _load_all(self, items: Sequence[WaitingBatch]) -> list[tuple[WaitingBatch, Batch]]:
         """Return batches; one that cannot be read is lost."""

@@ -331,7 +331,7 @@ class CachedStore(ForwardingStore):
         began = time.perf_counter()
         save: list[Save] = []  # one, if it takes long
         try:
-            if self._backlog:  # the order within a session matters
+            if self._backlog.delays(batch.session):
                 raise Unavailable(self.trouble or "the store is catching up")
             late = self._save_later(batch, save, now) if self._save_after else None
             try:
@@ -365,7 +365,7 @@ class CachedStore(ForwardingStore):
     async def _let_wait(self, batch: Batch, error: StoreError, save: list[Save]) -> None:
         """Keep a batch that the store did not take."""
         self._note_trouble(error)
-        await self._backlog.add(batch, str(error), await save[0] if save else None)
+        await self._backlog.add(batch, error, await save[0] if save else None)
         self._bound_memory()
 
     async def _release(self, save: list[Save]) -> None:
@@ -405,23 +405,23 @@ class CachedStore(ForwardingStore):
 
     async def _write_waiting(
         self, waiting: Sequence[tuple[Batch, bool]]
-    ) -> list[Unavailable | None]:
+    ) -> list[StoreError | None]:
         """Write batches of the backlog; returns for each why it has to wait on, if it has to."""
         began = time.perf_counter()
         try:
             results = await self._catch_up.write(waiting)
         except StoreError as error:
             self._note_trouble(error)
-            return [Unavailable(str(error))] * len(waiting)
+            return [error] * len(waiting)
         found = zip(waiting, results, strict=True)
         return [self._end_wait(batch, result, began) for (batch, _), result in found]
 
     def _end_wait(
         self, batch: Batch, result: Batch | BaseException, began: float
-    ) -> Unavailable | None:
+    ) -> StoreError | None:
         if isinstance(result, Unavailable | Corrupt | SealError):
             self._note_trouble(result)
-            return Unavailable(str(result))
+            return result
         if isinstance(result, StoreError):
             self._give_up(batch, str(result))
         elif isinstance(result, BaseException):

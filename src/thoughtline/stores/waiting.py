@@ -1,7 +1,7 @@
 """A batch that waits for a store that does not answer, and which of them are written next."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import count, islice
 
 from msgspec import Struct
@@ -53,12 +53,25 @@ def batch_size(batch: Batch) -> int:
     return data + sum([entry_size(entry) for entry in batch.index])
 
 
-def next_to_write(waiting: Iterable[WaitingBatch]) -> list[WaitingBatch]:
+def next_to_write(
+    waiting: Collection[WaitingBatch], refused: Collection[str] = ()
+) -> list[WaitingBatch]:
     """Return what can be written at once of batches that wait, in order: one of each session.
 
     A store that cannot take one batch may take the next. Of two that belong to one session, the
-    second is written when the first one is.
+    second is written when the first one is. Those of sessions that are refused come last, in the
+    order in which they are given.
     """
+    others = _at_once(item for item in waiting if item.session not in refused)
+    if others or not refused:
+        return others
+    first: dict[str, WaitingBatch] = {}
+    for item in waiting:
+        first.setdefault(item.session, item)
+    return _at_once(first[session] for session in refused if session in first)
+
+
+def _at_once(waiting: Iterable[WaitingBatch]) -> list[WaitingBatch]:
     found: dict[str, WaitingBatch] = {}
     size = 0
     for item in islice(waiting, LOOKED_AT):
