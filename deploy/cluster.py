@@ -19,7 +19,8 @@ def main(port: int, nodes: int) -> None:
     """Start all of it, say where it is, and wait."""
     if not NGINX:
         raise click.ClickException("nginx is not installed (Debian: sudo apt-get install nginx)")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for stop in (signal.SIGINT, signal.SIGTERM):  # a shell ignores the first one for a job
+        signal.signal(stop, signal.default_int_handler)
     with (
         tempfile.TemporaryDirectory(prefix="thoughtline-cluster-") as name,
         suppress(KeyboardInterrupt),

@@ -1,14 +1,19 @@
 """What is in `deploy/` fits the program: variables are settings, paths are routes, times add up."""
 
+import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
+import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 import yaml
 
-from support.cluster import DEPLOY, NGINX, LoadBalancer
+from support.cluster import DEPLOY, NGINX, LoadBalancer, free_port
 from thoughtline.gateway.settings import load
 
 ROOT = DEPLOY.parent
@@ -135,3 +140,31 @@ def test_systemd_reads_the_unit_of_a_node(tmp_path):
         ["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False
     )
     assert copy.name not in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not NGINX, reason="nginx is not installed")
+def test_the_cluster_on_one_machine_runs_until_it_is_told_to_stop():
+    """Also as a job in the background, which a shell starts with Ctrl-C ignored."""
+    quiet = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'src'}"}
+    command = [sys.executable, DEPLOY / "cluster.py", "--port", str(free_port())]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, text=True, **quiet
+    ) as running:
+        try:
+            said = [running.stdout.readline() for _ in range(6)]
+            urls = re.findall(r"http://[\d.:]+", "".join(said))
+            assert said[-1].startswith("Ctrl-C")
+            ready = [httpx2.get(url + "/ready", timeout=60).json()["status"] for url in urls[:3]]
+            running.send_signal(signal.SIGINT)
+            assert running.wait(60) == 0
+        finally:
+            running.terminate()
+    assert ready == ["ready"] * 3  # two gateways, and the balancer
+    for url in urls[:3]:
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(url + "/ready", timeout=60)
+    database = re.search(r"@127\.0\.0\.1:(\d+)/", said[0])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(database[1])), 60)

@@ -22,16 +22,18 @@ async def test_a_use_is_written_once_an_hour(database, db):
     await store.close()
 
 
-async def test_a_use_that_cannot_be_written_stops_no_look_up(database, db, monkeypatch):
+async def test_a_use_that_cannot_be_written_stops_nobody_who_reads(database, db, monkeypatch):
     """As on a disk that is full, or is only read."""
     monkeypatch.setattr(hits, "_TOUCH", "SELECT 1 / 0 FROM (SELECT $1::bytea[], $2::float8) AS x")
     store = PostgresStore(database)
     store.retention = 86_400.0
-    await store.append(turn("s", "t1", keys=[A]))
+    await store.append(turn("s", "t1", '"hm"', keys=[A]))
     await db.execute("UPDATE sessions SET touched = touched - 4000")
     for _ in range(3):
         assert A in await store.find("T", [A])
     assert store._hits
+    assert len(await store.sessions()) == len((await store.search()).sessions) == 1
+    assert len(await store.entries()) == 1
     await store.close()
 
 

@@ -32,7 +32,7 @@ class Hits:
             self._task = asyncio.ensure_future(self.try_to_write())
 
     async def try_to_write(self) -> None:
-        """Write what was noted, if that can be: who looks something up needs no more."""
+        """Write what was noted, if that can be: who reads needs no more."""
         with suppress(StoreError):  # the next look-up notes it again
             await self.write()
 

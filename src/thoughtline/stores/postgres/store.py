@@ -225,7 +225,7 @@ class PostgresStore:
     async def sessions(
         self, *, tenant: str | None = None, limit: int = 50, before: float | None = None
     ) -> list[SessionSummary]:
-        await self._hits.write()
+        await self._hits.try_to_write()
         return await queries.sessions(self._connections, tenant, limit, before)
 
     async def search(
@@ -235,7 +235,7 @@ class PostgresStore:
         limit: int = 50,
         after: SessionCursor | None = None,
     ) -> SessionListing:
-        await self._hits.write()
+        await self._hits.try_to_write()
         return await searches.search(self._connections, self._seals, query, limit, after)
 
     async def history(
@@ -292,7 +292,7 @@ class PostgresStore:
         offset: int = 0,
         thoughts: bool = False,
     ) -> list[ThoughtEntry]:
-        await self._hits.write()
+        await self._hits.try_to_write()
         return await self._entries.listed(
             entry_filter, limit=limit, after=after, offset=offset, thoughts=thoughts
         )
