@@ -249,11 +249,7 @@ class CachedStore(ForwardingStore):
         """Return how far turns were continued, by what is not committed yet as well."""
         # Before the store is asked: none is left out.
         uncommitted = self._recent.parents(tenant) | self._backlog.parents(tenant)
-        try:
-            async with asyncio.timeout(self._timeout):
-                found = dict(await self.store.continued(tenant, turns))
-        except TimeoutError:
-            raise Unavailable(f"the store did not answer within {self._timeout:g} s") from None
+        found = dict(await self._look_ups.continued(tenant, turns))
         asked = set(turns)
         for turn, parent in uncommitted.items():
             if parent in asked:

@@ -28,11 +28,12 @@ class TimedLookUps:
         self._timeout = timeout
         self._retry = retry
         self._trying: asyncio.Task[None] | None = None  # asks a slow store again
+        self._late = f"the store did not answer within {timeout:g} s"
 
     @property
     def slow(self) -> str:
         """What the store did not do; empty: it answers in time."""
-        return f"the store did not answer within {self._timeout:g} s" if self._trying else ""
+        return self._late if self._trying else ""
 
     async def find(self, tenant: str, keys: Sequence[bytes]) -> Found:
         """Ask the store; raises `Unavailable` when it does not answer in time."""
@@ -42,10 +43,18 @@ class TimedLookUps:
         except TimeoutError:
             if self._trying is None:
                 self._trying = asyncio.ensure_future(self._try_again(tenant, keys))
-            raise Unavailable(self.slow) from None
+            raise Unavailable(self._late) from None
         if self._trying is not None:
             self.close()
         return answer
+
+    async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
+        """Ask how far turns were continued, always with the whole time."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._store.continued(tenant, turns)
+        except TimeoutError:
+            raise Unavailable(self._late) from None
 
     async def _try_again(self, tenant: str, keys: Sequence[bytes]) -> None:
         """Ask until the store answers in time."""
