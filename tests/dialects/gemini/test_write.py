@@ -5,7 +5,6 @@ import json
 from hypothesis import given
 
 from support.histories import gemini as histories
-from thoughtline.dialects import splice
 from thoughtline.dialects.gemini import Gemini
 from thoughtline.dialects.params import ToolSpec
 from thoughtline.log import keys
@@ -13,15 +12,6 @@ from thoughtline.log.parts import Blob, Call, Carrier, Result, Text, Thought
 from thoughtline.log.turns import Turn
 
 GEMINI = Gemini()
-
-
-def contents(body):
-    """The contents of a body, each as the bytes of its parts."""
-    found = []
-    for content in splice.elements(body, splice.members(body)["contents"]):
-        parts = splice.members(body, content)["parts"]
-        found.append([body[s.value : s.end] for s in splice.elements(body, parts)])
-    return found
 
 
 def read(**members):
