@@ -46,6 +46,7 @@ def back_up(path: Path, target: Path, progress: Progress | None = None) -> int:
 
 def _copy(path: Path, draft: Path, progress: Progress | None) -> None:
     with closing(sqlite3.connect(path, timeout=TIMEOUT)) as db:
+        db.execute("PRAGMA temp_store = MEMORY")
         migrations.check(db, path)
         total = path.stat().st_size
 

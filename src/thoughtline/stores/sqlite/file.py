@@ -90,6 +90,7 @@ class DatabaseFile:
             cached_statements=_STATEMENTS,
             factory=Connection,
         )
+        db.execute("PRAGMA temp_store = MEMORY")  # results on the way are small, and private
         if self.keychain is not None:
             from thoughtline.stores.sqlite.sealed import SealingCipher
 
