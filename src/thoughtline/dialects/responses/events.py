@@ -58,6 +58,18 @@ class OutputItem:
         return item_type(self.value) == "reasoning" and not self.sealed
 
 
+class LiveCall:
+    """One call while its arguments arrive: which of the answer's it is, and what was shown."""
+
+    __slots__ = ("id", "name", "number", "pieces")
+
+    def __init__(self, number: int, name: str, id: str) -> None:
+        self.number = number
+        self.name = name
+        self.id = id
+        self.pieces: list[str] = []
+
+
 _decode = msgspec.json.Decoder(ServerEvent).decode
 _EXACT = ("item", "output_item", "response")
 

@@ -16,7 +16,7 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.limits import check_answer, check_answer_parts
 from thoughtline.dialects.reader import BaseReader, Stopwatch
 from thoughtline.dialects.responses import events
-from thoughtline.dialects.responses.events import OutputItem, ServerEvent, read_event
+from thoughtline.dialects.responses.events import LiveCall, OutputItem, ServerEvent, read_event
 from thoughtline.dialects.responses.items import ARGUMENTS, item_type, output_part, string_member
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
@@ -55,8 +55,8 @@ class ResponsesReader(BaseReader):
         self._items: list[OutputItem] = []  # in order of arrival
         self._places: dict[str, int] = {}  # item id → its position among them
         self._open: dict[str | int, OutputItem] = {}  # thoughts, by id and by index
-        self._calls: dict[str, tuple[int, str, str]] = {}  # item id → number, name and call id
-        self._numbers: dict[int | None, int] = {}  # output index → which of the calls it is
+        self._calls: dict[str | int | None, LiveCall] = {}  # by item id and by output index
+        self._call_count = 0
         self._has_output = False  # an item that is no thought was announced
 
     def feed(self, data: bytes) -> list[StreamEvent]:
@@ -128,9 +128,24 @@ class ResponsesReader(BaseReader):
 
     def _arguments(self, event: ServerEvent, emitted: list[StreamEvent]) -> None:
         if event.delta:
-            unnamed = self._numbers.get(event.output_index, 0), "", ""
-            number, name, id = self._calls.get(event.item_id or "", unnamed)
-            emitted.append(ToolCallDelta(number, event.delta, name, id))
+            call = self._live_call(event.item_id, event.output_index) or LiveCall(0, "", "")
+            call.pieces.append(event.delta)
+            emitted.append(ToolCallDelta(call.number, event.delta, call.name, call.id))
+
+    def _live_call(self, id: str | None, index: int | None) -> LiveCall | None:
+        return self._calls.get(id or "") or self._calls.get(index)
+
+    def _complete(self, item: OutputItem, index: int | None, emitted: list[StreamEvent]) -> None:
+        """Emit what the deltas of a call did not bring: some servers say it only with the item."""
+        call = self._live_call(item.id, index)
+        part = _part(item) if call is not None else None
+        if call is None or not isinstance(part, Call):
+            return
+        told = "".join(call.pieces)
+        if part.arguments.startswith(told) and part.arguments != told:
+            rest = part.arguments[len(told) :]
+            call.pieces.append(rest)
+            emitted.append(ToolCallDelta(call.number, rest, call.name, call.id))
 
     # -- items -----------------------------------------------------------------------------------
 
@@ -150,10 +165,11 @@ class ResponsesReader(BaseReader):
         self._has_output = True
         if item_type(item.value) in ARGUMENTS:
             name, id = string_member(item.value, "name"), string_member(item.value, "call_id")
-            number = self._numbers[event.output_index] = len(self._calls)
-            self._calls[item.id] = number, name, id
-            check_answer_parts(len(self._calls))
-            emitted.append(ToolCallDelta(number, "", name, id))
+            call = LiveCall(self._call_count, name, id)
+            self._calls[event.output_index] = self._calls[item.id or event.output_index] = call
+            self._call_count += 1
+            check_answer_parts(self._call_count)
+            emitted.append(ToolCallDelta(call.number, "", name, id))
 
     def _begin(self, item: OutputItem, index: int | None) -> OutputItem:
         """Time a thought by id and by index.
@@ -178,6 +194,8 @@ class ResponsesReader(BaseReader):
         item.closed = self.now
         if item_type(item.value) == "reasoning":
             item.watch = self._close(item.id, event.output_index, emitted)
+        else:
+            self._complete(item, event.output_index, emitted)
         place = self._places.setdefault(item.id, len(self._items)) if item.id else len(self._items)
         if place == len(self._items):
             self._items.append(item)
@@ -292,6 +310,8 @@ class ResponsesReader(BaseReader):
         for index, item in enumerate(output):
             if item.id not in arrived and item_type(item.value) == "reasoning":
                 item.watch = self._close(item.id, index, emitted)
+            elif item.id not in arrived:
+                self._complete(item, index, emitted)
             merged.append(arrived.get(item.id, item))
         return merged
 
