@@ -73,7 +73,7 @@ def test_a_request_as_claude_code_sends_it_is_taken_by_a_strict_provider():
         "parameters": BASH["input_schema"],
     }
     assert sent.keys() == {
-        *("model", "messages", "tools", "stream", "stream_options", "max_tokens"),
+        *("model", "messages", "tools", "stream", "stream_options", "max_tokens", "thinking"),
     }
     said = answer.header("x-thoughtline-translated")
     assert said == "messages>chat; left=web_search_20250305"

@@ -57,6 +57,7 @@ class RequestParams(Struct, frozen=True, kw_only=True):
     tool_choice: ToolChoice | None = None
     parallel_calls: bool | None = None
     effort: str = ""  # one of EFFORTS
+    thinking: bool = False  # asked to think, or to show it; `effort` may say how hard
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None

@@ -24,6 +24,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     efforts: tuple[str, ...] = ()  # the steps it knows; empty: all
     effort_style: EffortStyle = EffortStyle.DIALECT
     thinking_off: bool = True  # thinking can be switched off
+    thinks_at: str = ""  # the effort to name where a client names none; empty: no need for one
     max_output: int = 0  # tokens of an answer at most; 0: not known
     media_in_results: bool = True  # images in a tool's result; else a user shows them
     strict_tools: bool = False  # it enforces schemas where it is asked to

@@ -74,6 +74,7 @@ ROUTER = Capabilities(
 KIMI_K3 = Capabilities(efforts=("low", "high", "max"), thinking_off=False)
 OPENAI = Capabilities(developer_role=True, strict_tools=True)
 ADAPTIVE = Capabilities(effort_style=EffortStyle.ADAPTIVE, thinking_off=False)
+ASKED = Capabilities(effort_style=EffortStyle.ADAPTIVE, late_system=False)
 MANUAL = Capabilities(effort_style=EffortStyle.BUDGET, late_system=False)
 
 ROUTED = COMPANY | {"model"}
@@ -100,6 +101,7 @@ deepseek_r1 = partial(
 )
 
 BOUND = ("claude-fable-5-1*", "claude-opus-5-5*", "claude-sonnet-5-5*", "claude-haiku-5-5*")
+ADAPTING = ("claude-opus-4-[678]*", "claude-sonnet-4-6*")
 ALWAYS_ON = ("claude-fable-5*", "claude-mythos-5*", "claude-opus-5*", "claude-sonnet-5*")
 
 
@@ -108,14 +110,17 @@ def _claude(name: str, before: str = "") -> tuple[Policy, ...]:
     row = partial(messages, name=name, scope=LOOP, signed=True)  # oh-my-pi#10486, bifrost#6942
     bound, always_on = (tuple(before + model for model in models) for models in (BOUND, ALWAYS_ON))
     docs = "platform.claude.com/docs/en/build-with-claude"
+    optional = partial(row, need=REQUIRED, off=THINKING_OFF["messages"], thinks=False)
     return (
         row(models=bound, prefix=True, takes=ADAPTIVE, source=f"{docs}/preserved-thinking"),
         row(models=always_on, takes=ADAPTIVE, source=f"{docs}/thinking-troubleshooting"),
-        row(
+        optional(
+            models=tuple(before + model for model in ADAPTING),
+            takes=ASKED,
+            source=f"{docs}/thinking-troubleshooting",
+        ),
+        optional(
             models=(before + "claude-*",),
-            need=REQUIRED,
-            off=THINKING_OFF["messages"],
-            thinks=False,
             takes=MANUAL,
             source=f"{docs}/thinking; opencode#3077",
         ),
@@ -141,6 +146,13 @@ def _gemini(dialect: str, reads: tuple[Carrier, ...], lost: str) -> tuple[Policy
 
 ROWS: tuple[Policy, ...] = (
     # -- OpenAI and those who speak Responses ----------------------------------------------------
+    sealed_items(
+        name="openai",
+        models=("gpt-5.[1-9]*",),
+        remembers=True,
+        takes=Capabilities(thinks_at="medium"),
+        source="developers.openai.com/api/docs/guides/reasoning (their default may be `none`)",
+    ),
     sealed_items(
         name="openai",
         remembers=True,
@@ -291,7 +303,7 @@ ROWS: tuple[Policy, ...] = (
     chat(
         name="mistral",
         reads=(Carrier.CHUNK,),
-        takes=Capabilities(efforts=("none", "high"), seed=False),
+        takes=Capabilities(efforts=("none", "high"), thinks_at="high", seed=False),
         source="docs.mistral.ai/capabilities/reasoning",
     ),
     # -- routers and hosts -----------------------------------------------------------------------

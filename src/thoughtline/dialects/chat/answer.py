@@ -51,6 +51,8 @@ class ChatAnswerWriter:
                 member, name = _member(block)
                 piece = {"index": block.nth, member: {name: event.text}}
                 return self._chunk({"tool_calls": [piece]})
+            case BlockDelta() if block.kind == "thought" and not self._head.wants_thoughts:
+                return b""
             case BlockDelta():
                 thinks = block.kind == "thought"
                 (self._thoughts if thinks else self._texts).append(event.text)

@@ -14,6 +14,7 @@ from thoughtline.dialects.params import (
     ToolChoice,
     ToolSpec,
     budget_of_effort,
+    effort_of_budget,
     nearest_effort,
     read_effort,
     unread,
@@ -59,6 +60,7 @@ def read_params(request: Request) -> RequestParams:
         left.append("response_format")
     options = mapping(document.get("stream_options"))
     limit = whole_number(document.get("max_completion_tokens"))
+    shown = _shown(document)
     return RequestParams(
         model=request.model,
         stream=request.stream,
@@ -68,6 +70,8 @@ def read_params(request: Request) -> RequestParams:
         tool_choice=choice,
         parallel_calls=flag(document.get("parallel_tool_calls")),
         effort=_effort(document, request.thinking, left),
+        thinking=request.thinking is True or shown is True,
+        wants_thoughts=shown is not False,
         max_tokens=whole_number(document.get("max_tokens")) if limit is None else limit,
         temperature=number(document.get("temperature")),
         top_p=number(document.get("top_p")),
@@ -187,7 +191,21 @@ def _choice(choice: Any) -> ToolChoice | None:
 def _effort(document: dict[str, Any], thinking: bool | None, left: list[str]) -> str:
     reasoning = mapping(document.get("reasoning"))
     named = document.get("reasoning_effort") or reasoning.get("effort")
-    return read_effort(named, left) or ("none" if thinking is False else "")
+    if named or thinking is False:
+        return read_effort(named, left) or ("none" if thinking is False else "")
+    budgets = (
+        document.get("thinking_budget"),
+        reasoning.get("max_tokens"),
+        mapping(document.get("thinking")).get("budget_tokens"),
+    )
+    budget = next((tokens for b in budgets if (tokens := whole_number(b)) is not None), None)
+    return effort_of_budget(budget) if budget is not None else ""
+
+
+def _shown(document: dict[str, Any]) -> bool | None:
+    """Whether the client wants to be shown thoughts; None: it does not say."""
+    excluded = flag(mapping(document.get("reasoning")).get("exclude"))
+    return flag(document.get("include_reasoning")) if excluded is None else not excluded
 
 
 def _format(form: dict[str, Any]) -> OutputFormat | None:
@@ -241,24 +259,28 @@ def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
 
 
 def _written_effort(params: RequestParams, takes: Capabilities) -> tuple[dict[str, Any], list[str]]:
-    if not params.effort:
-        return {}, []
-    if params.effort == "none" and not takes.thinking_off:
+    asked = params.effort or (takes.thinks_at if params.thinking else "")
+    off = asked == "none"
+    if off and not takes.thinking_off:
         return {}, ["effort=none"]
-    off = params.effort == "none"
-    effort = nearest_effort(params.effort, takes.efforts)
+    if not asked and not params.thinking:
+        return {}, []
+    effort = nearest_effort(asked, takes.efforts)
     match takes.effort_style:
         case EffortStyle.ENABLE:
             return {"enable_thinking": not off}, []
         case EffortStyle.ROUTER:
-            return {"reasoning": {"enabled": False} if off else {"effort": effort}}, []
+            named = {"enabled": not off} if off or not effort else {"effort": effort}
+            return {"reasoning": named}, []
         case EffortStyle.SWITCH:
             switch = {"thinking": {"type": "disabled" if off else "enabled"}}
-            return switch if off or not takes.efforts else switch | {"reasoning_effort": effort}, []
-        case EffortStyle.BUDGET:
-            budget = 0 if off else budget_of_effort(params.effort)
-            return {"thinking_budget": budget}, []
-    return ({"reasoning_effort": effort}, []) if effort else ({}, [f"effort={params.effort}"])
+            plain = off or not effort or not takes.efforts
+            return switch if plain else switch | {"reasoning_effort": effort}, []
+        case EffortStyle.BUDGET if asked:
+            return {"thinking_budget": 0 if off else budget_of_effort(asked)}, []
+    if effort:
+        return {"reasoning_effort": effort}, []
+    return {}, [f"effort={asked}"] if asked else []
 
 
 def _written_choice(choice: ToolChoice) -> Any:

@@ -17,6 +17,7 @@ from thoughtline.dialects.params import (
     budget_of_effort,
     effort_of_budget,
     nearest_effort,
+    read_effort,
     unread,
 )
 from thoughtline.dialects.values import (
@@ -64,7 +65,8 @@ def read_params(request: Request) -> RequestParams:
         inputs=_inputs(sequence(document.get("contents"))),
         tools=tools,
         tool_choice=_choice(calling),
-        effort=_effort(thinking),
+        effort=_effort(thinking, left),
+        thinking=request.thinking is True,
         wants_thoughts=member(thinking, "includeThoughts") is not False,
         max_tokens=whole_number(member(config, "maxOutputTokens")),
         temperature=number(config.get("temperature")),
@@ -187,10 +189,10 @@ def _choice(config: dict[str, Any]) -> ToolChoice | None:
     return ToolChoice(mode=mode, names=names) if mode else None
 
 
-def _effort(thinking: dict[str, Any]) -> str:
+def _effort(thinking: dict[str, Any], left: list[str]) -> str:
     level = string(member(thinking, "thinkingLevel")).lower()
-    if level in ("minimal", "low", "medium", "high"):
-        return level
+    if level and level != "thinking_level_unspecified":
+        return read_effort(level, left)
     budget = whole_number(member(thinking, "thinkingBudget"))
     return effort_of_budget(budget) if budget is not None else ""
 
@@ -240,9 +242,11 @@ def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
 
 def _written_effort(params: RequestParams, takes: Capabilities) -> tuple[dict[str, Any], list[str]]:
     shown = {"includeThoughts": True}
+    budgeted = takes.effort_style is EffortStyle.BUDGET
     if not params.effort:
-        return shown, []
-    if takes.effort_style is EffortStyle.BUDGET:
+        asked = {"thinkingBudget": -1} if budgeted and params.thinking else {}
+        return shown | asked, []
+    if budgeted:
         off = params.effort == "none"
         if off and not takes.thinking_off:
             return shown, ["effort=none"]

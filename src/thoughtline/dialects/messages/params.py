@@ -32,6 +32,8 @@ from thoughtline.log.parts import Blob, Note, Part, Result, Text
 
 DEFAULT_MAX_TOKENS = 32_000
 """Tokens of an answer where a client sets no limit: this API demands one."""
+_UNSAID_EFFORT = "medium"
+"""How hard a model thinks whose client asks for thoughts, and not for an effort."""
 _BILLING = re.compile(r"x-anthropic-billing-header:.*", re.DOTALL)
 """A line for Anthropic alone that changes from request to request, and with it the prefix."""
 _READ = frozenset(
@@ -63,6 +65,7 @@ def read_params(request: Request) -> RequestParams:
         tool_choice=_choice(choice),
         parallel_calls=None if parallel is None else not parallel,
         effort=_effort(thinking, read_effort(output.get("effort"), left)),
+        thinking=request.thinking is True,
         wants_thoughts=thinking.get("display") != "omitted",
         max_tokens=whole_number(document.get("max_tokens")),
         temperature=number(document.get("temperature")),
@@ -239,18 +242,25 @@ def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
 def _written_effort(
     params: RequestParams, takes: Capabilities, limit: int, *, forced: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    if not params.effort:
+    adaptive = takes.effort_style is EffortStyle.ADAPTIVE
+    always = adaptive and not takes.thinking_off
+    effort, off = params.effort, params.effort == "none"
+    left = [f"effort={effort}" if effort else "thinking"]
+    if not (effort or params.thinking or always):
         return {}, []
-    if params.effort == "none":
-        off = {"thinking": {"type": "disabled"}} if takes.thinking_off else {}
-        return off, [] if off else ["effort=none"]
-    if takes.effort_style is EffortStyle.ADAPTIVE:
-        effort = nearest_effort(params.effort, takes.efforts or ("low", "medium", "high", "max"))
-        thinking = {"type": "adaptive", "display": "summarized"}
-        return {"thinking": thinking, "output_config": {"effort": effort}}, []
-    if forced:  # manual thinking and a forced tool exclude each other
-        return {}, [f"effort={params.effort}"]
-    budget = budget_of_effort(params.effort, max_tokens=limit)
+    if off and not always:
+        return ({"thinking": {"type": "disabled"}}, []) if takes.thinking_off else ({}, left)
+    if forced and not always:  # what can be switched off is, beside a forced tool
+        return {}, left
+    if adaptive:
+        thinking: dict[str, Any] = {"thinking": {"type": "adaptive", "display": "summarized"}}
+        if off or not effort:
+            return thinking, left if off else []
+        step = nearest_effort(effort, takes.efforts or ("low", "medium", "high", "max"))
+        return thinking | {"output_config": {"effort": step}}, []
+    budget = budget_of_effort(effort or _UNSAID_EFFORT, max_tokens=limit)
+    if budget >= limit:  # there is no room for the least that this API takes
+        return {}, left
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}, []
 
 

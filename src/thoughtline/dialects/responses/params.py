@@ -48,6 +48,7 @@ def read_params(request: Request) -> RequestParams:
         left.append("text.format")
     choice, refused = _choice(document.get("tool_choice"))
     effort = read_effort(reasoning.get("effort"), left)
+    summary = bool(reasoning.get("summary") or reasoning.get("generate_summary"))
     head = string(document.get("instructions"))
     return RequestParams(
         model=request.model,
@@ -58,12 +59,13 @@ def read_params(request: Request) -> RequestParams:
         tool_choice=choice,
         parallel_calls=flag(document.get("parallel_tool_calls")),
         effort=effort,
+        thinking=summary,
         max_tokens=whole_number(document.get("max_output_tokens")),
         temperature=number(document.get("temperature")),
         top_p=number(document.get("top_p")),
         output_format=form,
         verbosity=verbosity,
-        wants_summary=bool(reasoning.get("summary")),
+        wants_summary=summary,
         left=tuple(dict.fromkeys([*left, *hosted])),
         refused=(*refused, *(("background",) if document.get("background") else ())),
     )
@@ -230,9 +232,10 @@ def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
     """The members of a body that ask the same of a Responses provider."""
     fields: dict[str, Any] = {}
     left: list[str] = []
-    if effort := nearest_effort(params.effort, takes.efforts):
+    asked = params.effort or (takes.thinks_at if params.thinking else "")
+    if effort := nearest_effort(asked, takes.efforts):
         fields["reasoning"] = {"effort": effort, "summary": "auto"}
-    elif not params.effort:
+    elif not asked:
         fields["reasoning"] = {"summary": "auto"}
     else:
         left.append(f"effort={params.effort}")
