@@ -1,7 +1,7 @@
 """Parts of messages, as the dialects share them: text, blobs, session hints, results of calls."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,10 +13,14 @@ from thoughtline.log import keys
 from thoughtline.log.canonical import canonical_json
 from thoughtline.log.parts import Blob, Call, Part, Result, Text
 
-_NOISE = frozenset({"cache_control", "type", "id", "detail"})
+_NOISE = frozenset({"cache_control", "type", "id", "detail", "status", "caller"})
 HINTED = frozenset({"prompt_cache_key", "session_id", "metadata", "client_metadata"})
 """Members of a request in which session ids stand."""
-_DATA = ("url", "data", "file_id", "file_data", "image_url", "fileUri")
+_DATA = ("url", "data", "file_id", "file_data", "image_url", "fileUri", "file_uri")
+_WRAPPERS = ("source", "inlineData", "inline_data", "fileData")
+"""Members in which the data of an image or a file stands beside what is said of it."""
+_PROVIDER_ID = 16
+"""Letters of an id that its provider made at random, at least: a shorter one may be a counter."""
 
 
 def joined_text(content: Any) -> str:
@@ -56,13 +60,31 @@ def content_parts(content: Any) -> list[Part]:
     return parts
 
 
-def blob(kind: str, value: Any) -> Blob:
-    """Return a blob known by its data, so that a picture is the same in every dialect."""
-    return Blob(kind=kind, digest=keys.json_digest(_data(value)))
+def blob(kind: str, value: Any, id: str = "") -> Blob:
+    """Return a blob known by its id, by its data, or by everything that it says.
+
+    A picture is the same in every dialect. `id` is what the provider calls a block: clients send
+    that back in their own types, with members added and left out, but with its id.
+    """
+    if len(id) >= _PROVIDER_ID:
+        return Blob(kind=kind, digest=keys.json_digest([kind, id]))
+    return Blob(kind=kind, digest=keys.json_digest(_data(without_empty(value))))
+
+
+def without_empty(value: Any) -> Any:
+    """Return a JSON value without the members that are null, false, zero or empty.
+
+    Typed clients and servers write every member that they know, others those that are set.
+    """
+    if isinstance(value, dict):
+        return {key: said for key, inner in value.items() if (said := without_empty(inner))}
+    if isinstance(value, list):
+        return [without_empty(inner) for inner in value]
+    return value
 
 
 def _data(value: Any) -> Any:
-    """Return the innermost data of a media part: a URL or a file's bytes, without the wrapping."""
+    """Return the data of an image or a file, a URL or bytes; else all that an object says."""
     if isinstance(value, str):
         return value.partition(";base64,")[2] or value
     if not isinstance(value, dict):
@@ -71,8 +93,8 @@ def _data(value: Any) -> Any:
     for key in _DATA:
         if key in members:
             return _data(members[key])
-    for key in sorted(members):
-        if isinstance(members[key], dict):
+    for key in _WRAPPERS if len(members) > 1 else members:
+        if isinstance(members.get(key), dict):
             return _data(members[key])
     return members or value
 
@@ -99,12 +121,12 @@ def shared_hint(document: dict[str, Any]) -> str:
     return key if isinstance(key, str) and key not in others else ""
 
 
-def raw_blob(kind: str, raw: str) -> Blob:
-    """Return a blob from its JSON text, also where that is nested too deeply to be read."""
+def raw_blob(raw: str, make: Callable[[Any], Blob]) -> Blob:
+    """Return the blob that is made of a JSON text, also where that is too deep to be read."""
     try:
-        found = blob(kind, splice.loads(raw.encode()))
+        found = make(splice.loads(raw.encode()))
     except (Unreadable, RecursionError):
-        found = Blob(kind=kind, digest=keys.string_digest(raw))
+        found = Blob(kind="unknown", digest=keys.string_digest(raw))
     return replace(found, raw=raw)
 
 

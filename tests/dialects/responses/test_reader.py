@@ -140,7 +140,7 @@ PLAYBOOK = {
         (
             "call",
             "local_shell_call",
-            '{"action":{"command":["ls","-l"],"env":{},"type":"exec"}}',
+            '{"action":{"command":["ls","-l"],"type":"exec"}}',
             "call_shell00000004",
             "lsh_01",
             rec.SHELL,

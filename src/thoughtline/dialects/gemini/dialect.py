@@ -28,10 +28,10 @@ from thoughtline.dialects.gemini.answer import GeminiAnswerWriter
 from thoughtline.dialects.gemini.errors import error_body
 from thoughtline.dialects.gemini.parts import (
     SEPARATE,
-    SIGNATURES,
     PartRun,
     member,
     merged_part,
+    part_blob,
     runs,
     signature,
     text,
@@ -46,7 +46,7 @@ from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.errors import Unreadable
 from thoughtline.log.canonical import canonical_json
 from thoughtline.log.capabilities import Capabilities
-from thoughtline.log.parts import Blob, Call, Carrier, Origin, Part, Result, Text
+from thoughtline.log.parts import Call, Carrier, Origin, Part, Result, Text
 from thoughtline.log.turns import Turn
 
 _PATH = re.compile(r"/models/(?P<model>[^:]+?)(?::|%3[Aa])(?P<method>[a-zA-Z]+)$")
@@ -227,7 +227,7 @@ def _run(run: PartRun) -> list[Part]:
     elif run.kind == "call":
         part = _call(member(first, "functionCall"))
     else:
-        part = _blob(first)
+        part = part_blob(first)
     signed = signature(first)
     return [make_thought(Carrier.SIGNATURE, signed), part] if signed else [part]
 
@@ -241,13 +241,6 @@ def _call(call: dict[str, Any]) -> Call:
     )
 
 
-def _blob(part: Any) -> Blob:
-    if not isinstance(part, dict):
-        return blob("unknown", part)
-    unsigned = {key: value for key, value in part.items() if key not in SIGNATURES}
-    return blob(next(iter(unsigned), "unknown"), unsigned)
-
-
 def _input(content: Any) -> list[Part]:
     if not isinstance(content, dict):
         return [blob("unknown", content)]
@@ -259,7 +252,7 @@ def _input(content: Any) -> list[Part]:
         elif isinstance(part, dict) and isinstance(part.get("text"), str):
             parts.append(Text(text=part["text"]))
         else:
-            parts.append(_blob(part))
+            parts.append(part_blob(part))
     return parts
 
 
@@ -280,7 +273,7 @@ def _result(answer: dict[str, Any]) -> list[Part]:
         error=error,
     )
     media = answer.get("parts")
-    return [result, *(_blob(part) for part in (media if isinstance(media, list) else ()))]
+    return [result, *(part_blob(part) for part in (media if isinstance(media, list) else ()))]
 
 
 def _tools(tools: Any) -> bool:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from thoughtline.dialects import splice
-from thoughtline.dialects.content import raw_blob
+from thoughtline.dialects.content import blob, raw_blob
 from thoughtline.dialects.reader import Stopwatch
 from thoughtline.dialects.splice import Span
 from thoughtline.dialects.surrogates import json_string, replace_surrogates
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import AssistantMessage, ToolCall
-from thoughtline.log.parts import Call, Carrier, Text
+from thoughtline.log.parts import Blob, Call, Carrier, Text
 
 SIGNATURES = ("thoughtSignature", "thought_signature")
 """The keys of a signature: in the API's spelling, and in some clients'."""
@@ -37,6 +37,16 @@ class _SnakeCase(dict[str, str]):
 
 
 _SNAKE = _SnakeCase()
+
+
+class _CamelCase(dict[str, str]):
+    """The camelCase twin of a name."""
+
+    def __missing__(self, name: str) -> str:
+        return re.sub("_([a-z])", lambda found: found[1].upper(), name)
+
+
+_CAMEL = _CamelCase()
 
 
 def member(value: Any, key: str) -> Any:
@@ -70,6 +80,19 @@ def part_kind(part: Any) -> str:
     if all(key in ("text", "thought", *SIGNATURES) for key in part) and not text:
         return "seal" if signature(part) else ""
     return "blob"
+
+
+def part_blob(part: Any) -> Blob:
+    """Return the blob that a part is: code, its result, a call of Google's own tools, media."""
+    if not isinstance(part, dict):
+        return blob("unknown", part)
+    said = {_CAMEL[key]: _camel_case(value) for key, value in part.items() if key not in SIGNATURES}
+    return blob(next((key for key in said if said[key]), "unknown"), said)
+
+
+def _camel_case(value: Any) -> Any:
+    """Return an object with its own members in the API's spelling; what is in them is data."""
+    return {_CAMEL[key]: inner for key, inner in value.items()} if type(value) is dict else value
 
 
 def continues(last: str, last_signed: bool, part_kind: str, signed: bool) -> bool:
@@ -195,10 +218,7 @@ class PendingRun:
             return ToolCall(call=self.call())
         if self.kind == "text":
             return AssistantMessage(parts=(Text(text=replace_surrogates("".join(self.texts))),))
-        name = next((key for key in self.first if key not in SIGNATURES), "unknown")
-        return AssistantMessage(
-            parts=(raw_blob(replace_surrogates(name), without_signature(self.raw).decode()),)
-        )
+        return AssistantMessage(parts=(raw_blob(without_signature(self.raw).decode(), part_blob),))
 
     def call(self) -> Call:
         """Return the call that it is."""

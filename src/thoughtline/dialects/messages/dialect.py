@@ -26,7 +26,7 @@ from thoughtline.dialects.messages import patch as messages_patch
 from thoughtline.dialects.messages import prefix as messages_prefix
 from thoughtline.dialects.messages.answer import MessagesAnswerWriter
 from thoughtline.dialects.messages.errors import error_body
-from thoughtline.dialects.messages.patch import block_kind
+from thoughtline.dialects.messages.patch import block_blob, block_kind
 from thoughtline.dialects.messages.reader import MessagesReader
 from thoughtline.dialects.messages.rewrites import REWRITES
 from thoughtline.dialects.messages.write import (
@@ -218,8 +218,7 @@ def _block(block: Any) -> list[Part]:
         return [_call(block)]
     if not found:
         return []
-    name = block.get("type") if isinstance(block, dict) else None
-    return [blob(str(name or "unknown"), block)]
+    return [block_blob(block)]
 
 
 def _call(block: dict[str, Any]) -> Call:

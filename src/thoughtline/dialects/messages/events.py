@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from thoughtline.dialects import splice
 from thoughtline.dialects.content import raw_blob
+from thoughtline.dialects.messages.patch import block_blob
 from thoughtline.dialects.reader import Stopwatch, load_leniently
 from thoughtline.dialects.splice import Span
 from thoughtline.dialects.surrogates import json_string, replace_surrogates
@@ -165,5 +166,4 @@ class PendingBlock:
         if self.kind == "tool_use":
             call = Call(name=self.start("name"), arguments=self.input(), id=self.start("id"))
             return [ToolCall(call=call)]
-        blob = raw_blob(str(self.kind or "unknown"), self.filled())
-        return [AssistantMessage(parts=(blob,))]
+        return [AssistantMessage(parts=(raw_blob(self.filled(), block_blob),))]

@@ -11,9 +11,11 @@ from typing import Any
 
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import PlacedThought, Request, Revision
+from thoughtline.dialects.content import blob
 from thoughtline.dialects.list_patch import Existing, ListPatch, slots
 from thoughtline.dialects.splice import Edit, Span
-from thoughtline.log.parts import Carrier
+from thoughtline.dialects.values import mapping, string
+from thoughtline.log.parts import Blob, Carrier
 
 THINKING = ("thinking", "redacted_thinking")
 """Types of the blocks that are thoughts."""
@@ -37,6 +39,13 @@ def block_kind(block: Any) -> str:
     if name not in ("text", None) or not isinstance(text, str):
         return "blob"
     return "text" if text else ""
+
+
+def block_blob(block: Any) -> Blob:
+    """Return the blob that a block is: a tool of the server, its result, a compaction."""
+    said = mapping(block)
+    id = string(said.get("id")) or string(said.get("tool_use_id"))
+    return blob(str(said.get("type") or "unknown"), block, id)
 
 
 def edits(

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from thoughtline.dialects import splice
-from thoughtline.dialects.content import blob, content_parts, joined_text
+from thoughtline.dialects.content import blob, content_parts, joined_text, without_empty
 from thoughtline.dialects.thoughts import make_thought
 from thoughtline.log import keys
 from thoughtline.log.canonical import canonical_json
@@ -24,7 +24,7 @@ _LETTERS = {"reasoning": "t", "message": "x"} | dict.fromkeys(ARGUMENTS, "c")
 _PREFIXES = {"rs_": "t", "msg_": "x", "fc_": "c", "ctc_": "c"}
 _INPUT_TYPES = frozenset({"mcp_approval_response"})
 _NEITHER_TYPES = frozenset({"compaction_trigger"})  # asks the server for something, says nothing
-_NOISE = frozenset({"type", "id", "call_id", "status", "name"})
+_NOISE = frozenset({"type", "id", "call_id", "status", "name", "caller"})
 
 
 class Side(Enum):
@@ -125,7 +125,8 @@ def _call(item: dict[str, Any], what: str, raw: str) -> Call:
         if not isinstance(arguments, str):
             arguments = splice.dumps(arguments).decode() if arguments is not None else ""
     else:
-        arguments = canonical_json({k: v for k, v in item.items() if k not in _NOISE})
+        said = {key: value for key, value in item.items() if key not in _NOISE}
+        arguments = canonical_json(without_empty(said))
         name = name or what
     return Call(
         name=name,
