@@ -1,9 +1,12 @@
 """Upstreams: whose a model is, and where each dialect is spoken."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.gateway import Answer, InProcessGateway, ScriptedWire
 from thoughtline.engine.endpoints import Directory, Upstream
+from thoughtline.engine.model_names import ModelNames, ModelRow
 from thoughtline.engine.routes import join
 
 KNOWN = [
@@ -202,3 +205,24 @@ def test_names_are_found_in_any_case_and_an_exact_one_first():
     assert directory.pick("mine", "") is other
     assert directory.pick("MINE", "") is None  # two of that name
     assert directory.pick("nobody", "") is None
+
+
+NAMES = st.sampled_from(["gpt", "claude", "gemini", "deepseek", "llama", "x"]).flatmap(
+    lambda family: st.text("-0123456789abc.", max_size=6).map(lambda rest: family + rest)
+)
+
+
+@given(alias=NAMES, asked=NAMES, to=st.sampled_from([one.name for one in NAMED]))
+def test_a_name_in_the_map_changes_no_other_name(alias, asked, to):
+    row = ModelRow(pattern=alias, upstream=to, model="served")
+    plain, mapped = Directory(NAMED), Directory(NAMED, model_names=ModelNames([row]))
+    if alias != asked:
+        for path in ("", *plain.names):
+            assert mapped.pick(path, asked) is plain.pick(path, asked)
+    else:
+        found, owner = mapped.pick("", asked), plain.pick("", asked)
+        assert (found.name, found.served, found.asked) == (to, "served", asked)
+        assert found.foreign is (owner is not None and owner.name != to)
+        for path in plain.names:
+            assert mapped.pick(path, asked).name == path
+            assert not mapped.pick(path, asked).foreign

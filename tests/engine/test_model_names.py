@@ -23,28 +23,37 @@ NAMES = ModelNames(
     [
         ("claude-opus-4-6", "kimi-k3"),
         ("Claude-Opus-4-6", "kimi-k3"),
-        ("claude-opus-4-6-20260101", "kimi-k3"),
         ("claude-opus-4-6[1m]", "kimi-k3"),
         ("claude-sonnet-5-5", "deepseek-v4-pro"),
         ("claude-sonnet-4-7", "glm-5.2"),  # the longer pattern
         ("gpt-5.6", "gemini-3-pro-preview"),
     ],
 )
-def test_the_name_then_without_its_date_then_the_longest_pattern(name, model):
+def test_the_name_and_then_the_longest_pattern(name, model):
     assert NAMES.find(name).model == model
 
 
-@pytest.mark.parametrize("name", ["claude-haiku-4-5", "claude-3-5-haiku-20241022"])
-def test_a_side_question_goes_to_the_first_row_of_its_family(name):
-    assert NAMES.find(name).model == "kimi-k3"
-
-
-@pytest.mark.parametrize("name", ["", "deepseek-v4-pro", "o3", "gemini-3-flash"])
-def test_other_families_are_left_alone(name):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "[1m]",
+        "claude-haiku-4-5",
+        "claude-opus-4-6-20260101",
+        "claude-opus-4-6-fast",
+        "claude-opus-4",
+        "claude-opus-4-60",
+        "gpt-5",
+        "gpt-5.6-mini",
+        "deepseek-v4-pro",
+    ],
+)
+def test_a_name_stands_for_no_other_name(name):
     assert NAMES.find(name) is None
 
 
 def test_an_upstream_that_is_named_has_its_own_rows_only():
-    assert NAMES.find("claude-haiku-4-5", "glm").model == "glm-5.2"
-    assert NAMES.find("claude-haiku-4-5", "openai") is None
-    assert ModelNames().find("claude-haiku-4-5") is None
+    assert NAMES.find("claude-sonnet-4-7", "glm").model == "glm-5.2"
+    assert NAMES.find("claude-sonnet-4-7", "deepseek").model == "deepseek-v4-pro"
+    assert NAMES.find("claude-sonnet-4-7", "openai") is None
+    assert ModelNames().find("claude-sonnet-4-7") is None

@@ -145,7 +145,7 @@ def test_so_is_one_that_is_refused(read_where, words):
 @pytest.mark.parametrize("spoken", PATHS)
 def test_so_is_one_that_is_translated_or_renamed(read_where, spoken):
     with upstream(answered(b"{}")) as ups:
-        one = replace(ups[0], policy="generic", dialects=(spoken,), served="other", renames=True)
+        one = replace(ups[0], policy="generic", dialects=(spoken,), served="other", asked="m")
         with running([one]) as gateway:
             for dialect, history in HISTORIES.items():
                 url = gateway.url + "/u/u" + PATHS[dialect]

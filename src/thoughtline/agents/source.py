@@ -104,9 +104,7 @@ class LogSource:
             members["previous_response_id"] = previous
         body = template.write(turns[-1:] if previous else turns, members)
         removed = {name: raw for name, raw in fields.items() if raw is None}
-        if not removed:
-            return body
-        return splice.apply(body, splice.set_members(body, splice.members(body), removed))
+        return splice.with_members(body, removed) if removed else body
 
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         return decision.path.turns[:-1] if self._previous else ()

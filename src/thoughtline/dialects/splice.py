@@ -287,6 +287,11 @@ def set_members(
     return revise(Span(0, 0, body.rindex(b"}") + 1), top, fields)
 
 
+def with_members(body: bytes, fields: Mapping[str, bytes | None]) -> bytes:
+    """Return a body with these top-level members set or removed. Raises `Unreadable`."""
+    return apply(body, set_members(body, members(body), fields))
+
+
 def top_level_list(body: bytes, key: str) -> list[tuple[Span, Any]]:
     """Return the elements of a top-level list with their spans; none where there is no list."""
     place = members(body).get(key)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import Struct
 
 from thoughtline.dialects.base import Dialect, Request
-from thoughtline.engine.decision import Source
+from thoughtline.engine.decision import Fields, Source
 from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.prefix_cache import Owner
 from thoughtline.engine.recording import Recording
@@ -33,6 +33,7 @@ class Incoming(Struct, frozen=True, kw_only=True):
     hints: Sequence[str] = ()  # session ids that came along with the request
     strict: bool = False  # an error instead of a placeholder, or of thinking switched off
     limits: ReplayLimits | None = None  # None: the engine's
+    fields: Fields = {}  # members of the body to set, whatever the client says
     received: int = 0  # when, by the monotonic clock
     heavy: bool = False  # it takes long to decide about it: not on the event loop
     session: str = ""  # to write the turn to; empty: the one that is continued, or a new one

@@ -15,6 +15,8 @@ from thoughtline.engine.model_names import ModelNames, ModelRow
 from thoughtline.engine.routes import Route, beneath, has_version, join, named_first, unversioned
 from thoughtline.log.parts import Origin
 from thoughtline.providers.catalogue import (
+    SIMULATED,
+    asks_for_key,
     credential_dialect,
     infer_policy,
     known_name,
@@ -25,6 +27,8 @@ from thoughtline.providers.contracts import find_policy
 from thoughtline.providers.overrides import Override, with_overrides
 from thoughtline.replay.guard import LostThought, Target
 from thoughtline.wires.base import Wire, WireTimeouts
+
+_SIMULATED = f"{SIMULATED}/"
 
 
 class Upstream(Struct, frozen=True, kw_only=True):
@@ -47,8 +51,9 @@ class Upstream(Struct, frozen=True, kw_only=True):
     same_endpoints: frozenset[str] = frozenset()  # of this upstream, and of those it is one with
     dialects: tuple[str, ...] = ()  # that it speaks, the preferred one first; empty: any
     served: str = ""  # the model as the upstream knows it, where that is not what is asked for
-    renames: bool = False  # it is asked for `served` in place of what the client asks for
+    asked: str = ""  # the client's name for it, where a row of [models] put `served` in its place
     effort: str = ""  # how hard it is to think, in place of what the client asks for
+    foreign: bool = False  # the client's credential is another provider's, and stays here
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {self.base_url!r})"  # never the key
@@ -69,6 +74,18 @@ class Upstream(Struct, frozen=True, kw_only=True):
     def policy_name(self) -> str:
         """The policy, as configured or by the host."""
         return self.policy or infer_policy(self.base_url)
+
+    def is_one_with(self, other: "Upstream") -> bool:
+        """Whether both are the same provider."""
+        shared = self.same_endpoints & other.same_endpoints
+        return self.name == other.name or bool(shared)
+
+    @property
+    def lacks_key(self) -> bool:
+        """Whether nobody has a key for it that may be sent there, although it asks for one."""
+        if not self.foreign or self.key or self.headers:
+            return False
+        return asks_for_key(self.base_url)
 
     def translates(self, dialect: str) -> str:
         """The dialect that a client's request must be translated to; empty: it goes as it is."""
@@ -149,14 +166,31 @@ class Directory:
     def pick(self, name: str, model: str) -> Upstream | None:
         """By name if one is given, else by model; a single configured upstream takes the rest.
 
-        A name that is mapped to another model comes before all of these.
+        A name that is mapped to another model comes before the upstream that has such models. Where
+        the client names the upstream, its models keep their names: only another provider's name
+        becomes what a row says that leads there.
         """
-        if self.model_names.rows and (row := self.model_names.find(model, name)):
-            return self._mapped(row)
-        if self._simulated is not None and (name == "sim" or (not name and model[:4] == "sim/")):
+        if not self.model_names.rows:
+            return self._by_name(name, model) if name else self._by_model(model)
+        if not name:
+            row, owner = self.model_names.find(model), self._by_model(model)
+            return owner if row is None else self._mapped(row, model, owner)
+        named = self._by_name(name, model)
+        lead = self.model_names.find(model, named.name if named else name)
+        owner = self._by_model(model) if lead is not None else None
+        if lead is None or owner is None or (named is not None and owner.name == named.name):
+            return named
+        return self._mapped(lead, model)
+
+    def _by_name(self, name: str, model: str) -> Upstream | None:
+        if name == SIMULATED and self._simulated is not None:
             return self._simulated(model)
-        if name:
-            return self._all.get(name) or self._alike(name)
+        return self._all.get(name) or self._alike(name)
+
+    def _by_model(self, model: str) -> Upstream | None:
+        """Whose a model is by its own name."""
+        if model.startswith(_SIMULATED) and self._simulated is not None:
+            return self._simulated(model)
         for _, _, pattern, upstream in self._patterns:
             if matches_model(pattern, model):
                 return upstream
@@ -180,10 +214,13 @@ class Directory:
             return route
         return replace(route, upstream=name, path=rest)
 
-    def _mapped(self, row: ModelRow) -> Upstream | None:
-        """The upstream of a row, which serves the row's model."""
-        if row.upstream == "sim" and self._simulated is not None:
-            found = self._simulated(f"sim/{row.model}")
+    def _mapped(self, row: ModelRow, asked: str, owner: Upstream | None = None) -> Upstream | None:
+        """The upstream of a row, which serves the row's model.
+
+        `owner` has the name that is asked for, and so it is whose key the client brings.
+        """
+        if row.upstream == SIMULATED and self._simulated is not None:
+            found, owner = self._simulated(_SIMULATED + row.model), None  # it takes any key
         else:
             found = self._all.get(row.upstream)
         if found is None:
@@ -191,9 +228,10 @@ class Directory:
         return replace(
             found,
             served=found.served or row.model,
-            renames=True,
+            asked=asked,
             effort=row.effort,
             dialects=(row.dialect,) if row.dialect else found.dialects,
+            foreign=owner is not None and not owner.is_one_with(found),
         )
 
     def _alike(self, name: str) -> Upstream | None:

@@ -174,11 +174,7 @@ class Engine:
         source = incoming.source or ClientSource(
             self.store, incoming.tenant, self.clock, incoming.dialect, incoming.resumed
         )
-        normal = incoming.normalised
-        if normal is None and (quirk is not None or incoming.dialect.always_normalised):
-            normal = await self._normalise(incoming, target, quirk)
-        elif normal is None:
-            normal = Normalised(request=incoming.request)
+        normal = await self._normalised(incoming, target, quirk)
         path = (
             await run_aside(partial(self._path, incoming, normal, target))
             if incoming.heavy
@@ -222,6 +218,19 @@ class Engine:
         if path.unique_hints and plan.parent is None and not incoming.session:
             exchange.session = await self._named_session(incoming.tenant, path.unique_hints)
         return exchange
+
+    async def _normalised(
+        self, incoming: Incoming, target: Target, quirk: Quirk | None
+    ) -> Normalised:
+        normal = incoming.normalised
+        if normal is None and (quirk is not None or incoming.dialect.always_normalised):
+            normal = await self._normalise(incoming, target, quirk)
+        elif normal is None:
+            normal = Normalised(request=incoming.request)
+        if not incoming.fields:
+            return normal
+        fields = {**normal.overrides.fields, **incoming.fields}
+        return replace(normal, overrides=replace(normal.overrides, fields=fields))
 
     async def _normalise(
         self, incoming: Incoming, target: Target, quirk: Quirk | None

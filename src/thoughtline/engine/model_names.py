@@ -1,9 +1,7 @@
 """Which model a client means: names that it knows, mapped to models of other providers.
 
-A row maps a pattern of names to `upstream/model`. The name itself comes first, then the name
-without the date at its end, then the longest pattern. Programs ask for more models than the one
-that a person chose (titles, summaries, side questions): a name of a family that is mapped goes to
-the family's first row, so that it reaches no other provider by accident.
+A row maps a name to `upstream/model`: exactly the one that is written, in any case, or with a `*`
+in it a whole family. The name itself comes first, then the longest pattern.
 """
 
 import re
@@ -13,7 +11,6 @@ from msgspec import Struct
 
 from thoughtline.providers.catalogue import matches_model
 
-_DATE = re.compile(r"-(?:20\d{6}|20\d\d-\d\d-\d\d)$")
 _SUFFIX = re.compile(r"\[[^\]]*\]$")
 """What some programs add to a name: `[1m]` asks for a long context."""
 
@@ -36,21 +33,12 @@ class ModelNames:
 
     def find(self, name: str, upstream: str = "") -> ModelRow | None:
         """The row for a name; `upstream`: only rows that lead there."""
-        rows = [row for row in self.rows if not upstream or row.upstream == upstream]
-        if not rows or not name:
-            return None
         name = _SUFFIX.sub("", name)
-        for asked in (name, _DATE.sub("", name)):
-            for row in rows:
-                if row.pattern.lower() == asked.lower():
-                    return row
+        if not name:
+            return None
+        rows = [row for row in self.rows if not upstream or row.upstream == upstream]
+        for row in rows:
+            if row.pattern.lower() == name.lower():
+                return row
         matching = [row for row in rows if matches_model(row.pattern, name)]
-        if matching:
-            return max(matching, key=lambda row: len(row.pattern))
-        family = _family(name)
-        return next((row for row in rows if family and _family(row.pattern) == family), None)
-
-
-def _family(name: str) -> str:
-    """The first word of a name, where it is one."""
-    return re.match(r"[a-z]*", name.lower())[0]  # type: ignore[index]
+        return max(matching, key=lambda row: len(row.pattern), default=None)

@@ -11,11 +11,13 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from thoughtline.dialects import DIALECTS
 
 _VERSION = re.compile(r"v\d+[a-z0-9]*")
 _DOUBLED = re.compile(r"^/(v\d+[a-z0-9]*)/+\1/")  # a base URL with the version that a client adds
+_METHOD = re.compile(r"(?::|%3[Aa])[a-zA-Z]+$")
 _SLASHES = re.compile("//+")
 _IN_PATHS = "/:@!$&'()*+,;=~[]|"  # what stands in a path as it is
 _REMEMBERED = 128  # paths: those of one client are always the same few
@@ -31,6 +33,14 @@ class Route(Struct, frozen=True, kw_only=True):
     model: str = ""  # where the path holds it
     stream: bool | None = None  # where the path says so
     counts: bool = False  # it asks how many tokens the request has, and nothing is said
+
+
+def with_model(route: Route, model: str) -> Route:
+    """A route with another model in its path."""
+    before, _, after = route.path.partition("/models/")
+    method = _METHOD.search(after)
+    path = f"{before}/models/{quote(model, safe='')}{method[0] if method else ''}"
+    return replace(route, path=path, model=model)
 
 
 def asked(scope: dict[str, Any], method: str) -> Route:

@@ -183,9 +183,7 @@ class TranslatedSource(ClientSource):
             cache_breakpoints=True,
         )
         removed = {name: raw for name, raw in fields.items() if raw is None}
-        if not removed:
-            return body
-        return splice.apply(body, splice.set_members(body, splice.members(body), removed))
+        return splice.with_members(body, removed) if removed else body
 
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         return ()

@@ -77,10 +77,9 @@ class ClientHead:
         """Whether the client's credential is for this gateway only."""
         return self.principal is not None and bool(self.principal.client)
 
-    @property
-    def own_credential(self) -> str:
+    def credential_for(self, upstream: Upstream) -> str:
         """The client's credential, where it is for the upstream."""
-        return "" if self.keyed else credential(self.headers, self.query)
+        return "" if self.keyed or upstream.foreign else credential(self.headers, self.query)
 
     def outbound(
         self, body: bytes, upstream: Upstream, route: Route, *, decompressed: bool
@@ -93,13 +92,16 @@ class ClientHead:
         return replace(self._outbound, body=body)
 
     def _prepared(self, upstream: Upstream, route: Route, *, decompressed: bool) -> Outbound:
-        query = without_key(self.query) if upstream.key or self.keyed else self.query
+        query = self.query
+        if upstream.key or self.keyed or upstream.foreign:
+            query = without_key(query, others=upstream.foreign)
         made = headers.to_upstream(
             self.headers,
             dialect=upstream.credential_dialect_for(route.family),
             key=upstream.key,
             decompressed=decompressed,
             gateway_key=self.keyed,
+            foreign=upstream.foreign,
         )
         return Outbound(
             method=self.method,

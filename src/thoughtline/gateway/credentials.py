@@ -107,9 +107,20 @@ def _bearer(text: str) -> str:
     return token.strip() if scheme.lower() == "bearer" else text
 
 
-def without_key(query: str) -> str:
-    """A query string without the credential that some clients put there (`key=`)."""
+def is_withheld(name: bytes) -> bool:
+    """Whether a header is of the client's own account, and so of no other provider's business."""
+    return name in CREDENTIALS or name in ACCOUNTS or is_secret(name)
+
+
+def without_key(query: str, *, others: bool = False) -> str:
+    """A query string without the credential that some clients put there (`key=`).
+
+    `others`: nor any that looks like one.
+    """
     if not query:
         return query
     parts = query.split("&")  # the other parameters keep their spelling
-    return "&".join(part for part in parts if unquote_plus(part.partition("=")[0]) != "key")
+    named = [(unquote_plus(part.partition("=")[0]), part) for part in parts]
+    return "&".join(
+        part for name, part in named if name != "key" and not (others and _is_secret(name))
+    )

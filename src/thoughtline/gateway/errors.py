@@ -4,13 +4,13 @@ import re
 from collections.abc import Sequence
 
 from thoughtline.engine.decision import RequestDecision
-from thoughtline.engine.endpoints import Directory
+from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.engine.routes import Route
 from thoughtline.errors import did_you_mean, nearest_name
 from thoughtline.gateway import bodies
 from thoughtline.gateway.headers import PASSED_THROUGH, PassedThrough
 from thoughtline.log.decisions import Action
-from thoughtline.providers.catalogue import SIMULATED
+from thoughtline.providers.catalogue import SIMULATED, known_provider
 from thoughtline.replay.guard import LostThought
 
 
@@ -91,6 +91,21 @@ def _nothing_named(route: Route, names: str, body: bytes | None) -> GatewayError
         "neither the path nor a `model` in the body says which upstream is meant; add a `model`, "
         f"or name an upstream in the path (/u/NAME{route.path}); known: {names}",
         "unknown_upstream",
+    )
+
+
+def no_key(upstream: Upstream) -> GatewayError:
+    """The error for a name that is mapped to another provider, for which nobody has a key here."""
+    provider = known_provider(upstream.name)
+    variable = next(iter(provider.keys if provider else ()), "")
+    where = f"set {variable}" if variable else f"name one in `upstreams.{upstream.name}.env_key`"
+    return GatewayError(
+        401,
+        f"`[models]` maps {upstream.asked!r} to {upstream.name}/{upstream.served}, and this "
+        "gateway has no key for that; the client's own is not sent to another provider than the "
+        f"one whose model it asks for; {where} where the gateway runs, or point the client at "
+        f"/u/{upstream.name} with a key of its own",
+        "upstream_key_missing",
     )
 
 

@@ -4,13 +4,15 @@ Hop-by-hop headers end here, the client's credential is replaced by the upstream
 `x-thoughtline-…` headers are read and added.
 """
 
+import re
 from collections.abc import Collection, Container, Iterable, Mapping
 from enum import StrEnum
 
 from thoughtline.dialects import DEFAULT, DIALECTS
+from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.exchange import Exchange
 from thoughtline.gateway.asgi import RawHeaders
-from thoughtline.gateway.credentials import CREDENTIALS
+from thoughtline.gateway.credentials import CREDENTIALS, is_withheld
 from thoughtline.log.decisions import HEADER_ORDER, word_counts
 from thoughtline.replay.plan import ReplayPlan
 
@@ -75,14 +77,23 @@ def wants_report(headers: Mapping[bytes, bytes]) -> bool:
 
 
 def to_upstream(
-    headers: RawHeaders, *, dialect: str, key: str, decompressed: bool, gateway_key: bool = False
+    headers: RawHeaders,
+    *,
+    dialect: str,
+    key: str,
+    decompressed: bool,
+    gateway_key: bool = False,
+    foreign: bool = False,
 ) -> list[tuple[str, str]]:
     """The headers of a request to an upstream.
 
     `key` replaces the client's credential. `decompressed`: the body lost its content encoding.
     `gateway_key`: the client's credential is a key of this gateway, and goes to nobody else.
+    `foreign`: it is another provider's, and so is all that may be one.
     """
     removed = _REMOVED[bool(key or gateway_key), decompressed]
+    if foreign:
+        removed |= {name for name, _ in headers if is_withheld(name)}
     for name, value in headers:
         if name == b"connection":
             removed |= {word.strip().lower() for word in value.split(b",")}
@@ -214,6 +225,24 @@ def failure_headers(
     added += [("x-thoughtline-request", request)] if request else []
     added += [("x-thoughtline-replay", "; ".join(said))] if said else []
     return [pair for pair in added if pair[0] not in received]
+
+
+_UNFIT = re.compile(r"[^!-~]|[,;>]")
+"""What may not stand in a name in a header: the names are the client's own."""
+_MAX_NAME = 100
+
+
+def fit(name: str) -> str:
+    """A name as it may stand in a header."""
+    return _UNFIT.sub("_", name[:_MAX_NAME])
+
+
+def model_header(upstream: Upstream) -> list[tuple[str, str]]:
+    """What says that another model was asked than the client named, where that is so."""
+    if not upstream.asked:
+        return []
+    asked, served = fit(upstream.asked), fit(upstream.served)
+    return [("x-thoughtline-model", f"{asked}>{upstream.name}/{served}")]
 
 
 _HEADER = "; ".join(f"{word.value}=%d" for word in HEADER_ORDER[:-1])

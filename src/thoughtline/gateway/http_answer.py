@@ -213,6 +213,8 @@ class HttpAnswer:
     def _begin(self, status: int, made: RawHeaders, body: bytes | None = None) -> Awaitable[None]:
         """Send status and headers; with a body, all of the response."""
         self.status = status
+        if self.upstream is not None and self.upstream.asked:
+            made = [*made, *headers.encoded(headers.model_header(self.upstream))]
         kind = "http.response.start"
         if body is None:
             return self._send({"type": kind, "status": status, "headers": made})
@@ -266,8 +268,8 @@ class HttpAnswer:
 
     async def _answer(self, status: int, body: bytes, added: Sequence[tuple[str, str]]) -> None:
         self.status = status
-        made = [(name.encode(), value.encode("latin-1")) for name, value in added]
-        await respond_json(self._send, status, body, made)
+        told = [*added, *(headers.model_header(self.upstream) if self.upstream else ())]
+        await respond_json(self._send, status, body, headers.encoded(told))
 
     def _note_request(self, request: str, status: int, reason: str, code: str = "") -> None:
         """Write down that the request failed, and why; what cannot be written is remembered."""

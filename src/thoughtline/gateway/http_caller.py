@@ -7,27 +7,27 @@ untouched, and so does a body that no dialect can read. `http_answer` is what th
 import asyncio
 from codecs import BOM_UTF8
 from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from thoughtline.dialects import DIALECTS, splice
-from thoughtline.dialects.base import Dialect, Request
+from thoughtline.dialects.base import Request
 from thoughtline.dialects.limits import TooComplex, is_heavy
 from thoughtline.engine.caller import Incoming
+from thoughtline.engine.decision import Fields
 from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.exchange import Exchange
 from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.offload import run_aside, run_for
 from thoughtline.engine.prefix_cache import Owner
+from thoughtline.engine.routes import with_model
 from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import Unreadable, WireError
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.asgi import DisconnectWatcher
-from thoughtline.gateway.client_head import ModelRoute
 from thoughtline.gateway.count_tokens import counted
 from thoughtline.gateway.errors import check_encoding, check_lost, check_patchable, not_translated
 from thoughtline.gateway.failed_requests import answer_words
@@ -79,8 +79,12 @@ class HttpCaller(HttpAnswer):
             where = proxy.model_route(head, self.dialect.name, request.model, plain)
         self.route, self.upstream, goal = where.route, where.upstream, where.goal
         counts, provider = where.route.counts, where.provider
-        if provider or where.upstream.renames:
-            request, resumed = await self._rewritten(request, resumed, where), None
+        fields: Fields = {}
+        if provider and resumed is not None:
+            whole = partial(resumed.whole, request, self.dialect)
+            request, resumed = await run_for(resumed.body, whole), None
+        elif where.upstream.asked and not provider:
+            fields = self._renamed(where.upstream)
         incoming = Incoming(
             request=request,
             dialect=self.dialect,
@@ -88,6 +92,7 @@ class HttpCaller(HttpAnswer):
             tenant=goal.tenant,
             claimed=goal.claimed,
             effort=where.upstream.effort,
+            fields=fields,
             hints=head.hints,
             strict=proxy.options.strict or head.replay == "strict",
             received=self._received,
@@ -116,20 +121,11 @@ class HttpCaller(HttpAnswer):
         self.upstream = self.proxy.upstream(self.route, model, plain)
         if self.dialect and (provider := self.upstream.translates(self.dialect.name)):
             raise not_translated(PassedThrough(self._passed), self.dialect.name, provider)
-        await self._pass_through(self.upstream)
-
-    async def _rewritten(
-        self, request: Request, resumed: Resumed | None, where: ModelRoute
-    ) -> Request:
-        """The whole request, with the upstream's name for its model where it goes as it is."""
-        dialect = DIALECTS[where.route.dialect]
-        if resumed is not None:
-            whole = partial(resumed.whole, request, dialect)
-            request = await run_for(resumed.body, whole)
-        if where.provider:
-            return request
-        renaming = partial(self._renamed, request, dialect, where.upstream.served)
-        return await run_for(request.body, renaming)
+        body = self._body
+        if self.upstream.asked and (fields := self._renamed(self.upstream)) and plain:
+            with suppress(Unreadable):
+                body = await run_for(plain, partial(splice.with_members, plain, fields))
+        await self._pass_through(self.upstream, body)
 
     async def _translated(self, asked: Incoming, upstream: Upstream) -> Incoming | None:
         """The request in the dialect that the upstream speaks."""
@@ -140,7 +136,7 @@ class HttpCaller(HttpAnswer):
         if not self.route.counts:
             return incoming
         exchange = await proxy.engine.begin(incoming)
-        wire, shown = upstream.wire or proxy.wire, self._head.own_credential
+        wire, shown = upstream.wire or proxy.wire, self._head.credential_for(upstream)
         count = await counted(
             exchange.decision, self._translation, upstream, wire=wire, credential=shown
         )
@@ -150,15 +146,12 @@ class HttpCaller(HttpAnswer):
         self._note_request("", 200, "")
         return None
 
-    def _renamed(self, request: Request, dialect: Dialect, model: str) -> Request:
-        """The request for the model that the client's name for it stands for."""
+    def _renamed(self, upstream: Upstream) -> Fields:
+        """The members that say the upstream's name of the model; a path says it by itself."""
         if self.route.model:
-            stream = bool(self.route.stream)
-            path = dialect.request_path(quote(model, safe=""), stream=stream).partition("?")[0]
-            self.route = replace(self.route, path=path, model=model)
-            return replace(request, model=model)
-        self._body = dialect.patch(request, (), {"model": splice.dumps(model)})
-        return dialect.read(self._body)
+            self.route = with_model(self.route, upstream.served)
+            return {}
+        return {"model": splice.dumps(upstream.served)}
 
     def _request(self, body: bytes | None) -> Request | None:
         """The request with its history; None where it passes through, and `_passed` says why."""
@@ -188,11 +181,11 @@ class HttpCaller(HttpAnswer):
         sure = self.route.upstream or self.route.model
         return self.route.model if sure else bodies.model_name(body or b"")
 
-    async def _pass_through(self, upstream: Upstream) -> None:
+    async def _pass_through(self, upstream: Upstream, body: bytes) -> None:
         """Untouched, both ways."""
         self._watcher = DisconnectWatcher(self._receive, self._server)
         async with (upstream.wire or self.proxy.wire).send(
-            self._outbound(self._body, upstream)
+            self._outbound(body, upstream)
         ) as inbound:
             status, received = inbound.status, dict(inbound.headers)
             request = self.proxy.failed.new_id() if status >= 400 else ""
@@ -222,7 +215,7 @@ class HttpCaller(HttpAnswer):
         body = decision.body if decision.altered else self._body
         assert upstream is not None  # noqa: S101 (set by `read`)
         if self._translation is not None:
-            model, shown = decision.target.origin.model, self._head.own_credential
+            model, shown = decision.target.origin.model, self._head.credential_for(upstream)
             outbound = self._translation.outbound(body, upstream, model, shown)
         else:
             outbound = self._outbound(body, upstream)

@@ -26,10 +26,12 @@ class Claims(Struct, frozen=True, kw_only=True):
     def names(self, upstream: Upstream) -> tuple[str, ...]:
         """What names the account at this upstream; empty: the credential does.
 
-        An upstream with a key of its own, or with a configured credential, does not look at the
-        client's token, and what stands at another host than a provider's own may take any.
+        An upstream with a key of its own, or with a configured credential, or that is not the
+        client's provider, does not see the client's token, and what stands at another host than a
+        provider's own may take any.
         """
-        if upstream.identity == "credential" or upstream.key or _replaces(upstream):
+        unseen = upstream.key or upstream.foreign or _replaces(upstream)
+        if unseen or upstream.identity == "credential":
             return ()
         policy = upstream.policy_name
         at_home = checks_tokens(policy) and checks_tokens(infer_policy(upstream.base_url))

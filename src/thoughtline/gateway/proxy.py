@@ -15,7 +15,7 @@ from thoughtline.gateway import bodies
 from thoughtline.gateway.asgi import InFlight, Receive, Scope, Send
 from thoughtline.gateway.auth import Auth, Principal
 from thoughtline.gateway.client_head import ClientHead, ClientTarget, ModelRoute
-from thoughtline.gateway.errors import GatewayError, unknown_upstream
+from thoughtline.gateway.errors import GatewayError, no_key, unknown_upstream
 from thoughtline.gateway.failed_requests import FailedRequests
 from thoughtline.gateway.http_caller import HttpCaller
 from thoughtline.gateway.options import GatewayObserver, ProxyOptions
@@ -88,9 +88,12 @@ class Proxy:
 
     def upstream(self, route: Route, model: str, body: bytes | None = None) -> Upstream:
         """Who serves a request. Raises `GatewayError` when nobody does."""
-        if upstream := self.directory.pick(route.upstream, model):
-            return upstream
-        raise unknown_upstream(route, model, self.directory, body)
+        upstream = self.directory.pick(route.upstream, model)
+        if upstream is None:
+            raise unknown_upstream(route, model, self.directory, body)
+        if upstream.lacks_key:
+            raise no_key(upstream)
+        return upstream
 
     def model_route(
         self, head: ClientHead, dialect: str, model: str, body: bytes | None
@@ -99,7 +102,7 @@ class Proxy:
         route = self.directory.understood(head.route, model)
         upstream = self.upstream(route, model, body)
         provider = upstream.translates(dialect)
-        asked = upstream.served if upstream.renames and not provider else model
+        asked = upstream.served if upstream.asked and not provider else model
         principal = head.authenticate(self.auth)
         goal = self.client_target(upstream, principal, provider or dialect, asked)
         made = ModelRoute(model=model, route=route, upstream=upstream, provider=provider, goal=goal)

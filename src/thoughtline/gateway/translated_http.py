@@ -19,16 +19,14 @@ from thoughtline.engine.translated_source import TranslatedSource, translated
 from thoughtline.engine.translation import Translation
 from thoughtline.gateway.auth import Auth
 from thoughtline.gateway.errors import impossible, untranslatable
-from thoughtline.gateway.headers import with_configured
+from thoughtline.gateway.headers import fit, with_configured
 from thoughtline.wires.base import Outbound
 
 _PASSED_ON = ("retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id")
 """Headers of an answer that mean the same to every client."""
 TRANSLATED = "x-thoughtline-translated"
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
-_UNFIT = re.compile(r"[^!-~]|[,;]")
-"""What may not stand in a name in a header: the names are the client's own."""
-_MAX_NAME, _MAX_NAMES = 64, 32
+_MAX_NAMES = 32
 
 
 class HttpTranslation:
@@ -77,7 +75,7 @@ class HttpTranslation:
         """Which dialect became which, and what could not be said."""
         value = f"{self.client.name}>{self._provider.name}"
         if self._left:
-            names = dict.fromkeys(_UNFIT.sub("_", name)[:_MAX_NAME] for name in self._left)
+            names = dict.fromkeys(map(fit, self._left))
             value += f"; left={','.join([*names][:_MAX_NAMES])}"
         return TRANSLATED, value
 

@@ -4,6 +4,8 @@ import re
 
 _BY_CODE = {
     "invalid_api_key": "Give the client one of the keys under `access.clients` as its API key.",
+    "upstream_key_missing": "Set that provider's key where the gateway runs, or point the client "
+    "at `/u/NAME` with a key of its own.",
     "foreign_page": "If you trust that page, list it under `access.origins`, or set client keys.",
     "host_not_allowed": "Use 127.0.0.1 or localhost, or list the name under `access.hosts`.",
     "unknown_upstream": "Look at the client's base URL: it ends in /v1 for OpenAI's SDKs, and in "

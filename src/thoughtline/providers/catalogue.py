@@ -264,6 +264,11 @@ def known_provider(name: str) -> KnownProvider | None:
     return BY_NAME.get(known_name(name))
 
 
+def asks_for_key(base_url: str) -> bool:
+    """Whether what is there asks for a key, as far as is known."""
+    return any(p.owns(base_url) for p in PROVIDERS if not p.local and p.name != SIMULATED)
+
+
 _VERSIONED = frozenset(
     provider.base_url
     for provider in PROVIDERS

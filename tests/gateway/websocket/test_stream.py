@@ -3,10 +3,14 @@
 import asyncio
 import json
 
+import pytest
+
 from support import gateway_server as gateways
 from support.gateway import Answer, InProcessGateway, ScriptedWire
 from support.gateway_websocket import CLEAN, MODELS, TOOLS, SocketClient, dial, gateway, say
+from thoughtline.engine.endpoints import Directory
 from thoughtline.engine.exchange import Engine
+from thoughtline.engine.model_names import ModelNames, ModelRow
 from thoughtline.gateway.options import ProxyOptions
 from thoughtline.gateway.websocket.connection import WebSocketGateway
 from thoughtline.testing import serving, simulator
@@ -245,3 +249,24 @@ async def test_a_client_that_asks_hears_what_became_of_its_thoughts(sims):
         async with dial(running.ws) as socket:
             events = await SocketClient(socket).ask(say("plain"))
             assert events[0]["type"] == "response.created"
+
+
+@pytest.mark.parametrize("websockets", [True, False])
+@pytest.mark.parametrize("replay", ["on", "off"])
+async def test_a_name_that_stands_for_a_model_is_asked_for_as_that(sims, websockets, replay):
+    with gateway(sims, "openai", websockets=websockets) as running:
+        rows = ModelNames([ModelRow(pattern="fast", upstream="openai", model="gpt-5.6")])
+        running.proxy.directory = Directory(running.proxy.directory, model_names=rows)
+        head = {"x-thoughtline-report": "on", "x-thoughtline-replay": replay}
+        async with dial(running.ws, **head) as socket:
+            client = SocketClient(socket, model="fast")
+            await client.send(say("hi"))
+            report = json.loads(await socket.recv())
+            assert report["headers"]["x-thoughtline-model"] == "fast>openai/gpt-5.6"
+            for _ in range(2):
+                assert (await client.read())[-1]["type"] == "response.completed"
+                await client.send()
+                await socket.recv()
+            await client.read()
+        assert {one.json["model"] for one in sims["openai"].requests} >= {"gpt-5.6"}
+        assert "fast" not in {one.json["model"] for one in sims["openai"].requests}

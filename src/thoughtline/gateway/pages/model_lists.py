@@ -48,7 +48,7 @@ class ModelLists:
             exact = [name for name in upstream.models if not is_pattern(name)]
             for name in dict.fromkeys([*exact, *models]):
                 picked = self._directory.pick("", name)  # where asking for it leads
-                if picked is not None and (picked is upstream or picked.renames):
+                if picked is not None and (picked is upstream or picked.asked):
                     owners.setdefault(name, picked.name)
         return owners
 

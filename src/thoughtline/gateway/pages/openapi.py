@@ -42,6 +42,7 @@ _RESPONSE_HEADERS = {
     "x-thoughtline-session": "The session that the turn is kept in.",
     "x-thoughtline-turn": "The turn's id.",
     "x-thoughtline-replay": "What became of the thoughts of earlier turns.",
+    "x-thoughtline-model": "Another model than the client named, where `[models]` says so.",
     "x-thoughtline-request": "The failed request, as `/api/requests/failed/{id}` names it.",
 }
 _OBJECT: Schema = {"application/json": {"schema": {"type": "object"}}}

@@ -298,7 +298,7 @@ class UpstreamSettings(Section, frozen=True, kw_only=True):
 
 
 class ModelSettings(Section, frozen=True, kw_only=True):
-    """A name that clients ask for, and what it stands for; `"NAME" = "UPSTREAM/MODEL"` in short."""
+    """A name that clients ask for, or with `*` a family; `"NAME" = "UPSTREAM/MODEL"` in short."""
 
     to: Annotated[Line, "The upstream and its model, with a slash between them."] = ""
     effort: Annotated[Effort, "How hard to think, in place of what the client asks for."] = ""

@@ -233,13 +233,16 @@ class _Connection:
     def outbound(self, body: bytes, upstream: Upstream, exchange: Exchange | None) -> Outbound:
         """A request on its way to the upstream, as a POST."""
         keyed = bool(self.principal.client)
-        query = without_key(self._query) if upstream.key or keyed else self._query
+        query = self._query
+        if upstream.key or keyed or upstream.foreign:
+            query = without_key(query, others=upstream.foreign)
         made = headers.to_upstream(
             self._headers,
             dialect=WEBSOCKET_DIALECT.name,
             key=upstream.key,
             decompressed=True,
             gateway_key=keyed,
+            foreign=upstream.foreign,
         )
         if not upstream.supports_websockets:
             made = [one for one in made if not one[1].startswith(_BETA)]

@@ -15,6 +15,7 @@ from thoughtline.dialects import WEBSOCKET_DIALECT, splice
 from thoughtline.dialects.base import Request
 from thoughtline.dialects.limits import TooComplex, is_heavy
 from thoughtline.engine.caller import Incoming
+from thoughtline.engine.decision import Fields
 from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.exchange import Exchange
 from thoughtline.engine.offload import run_aside
@@ -153,6 +154,9 @@ class StreamCaller:
         reading = partial(_read, text)
         request = await run_aside(reading) if self._heavy else reading()
         self.upstream = self.proxy.upstream(self.connection.route, request.model)
+        passes = self.connection.replay == "off" and not _translated(self.upstream)
+        if passes and (fields := _renamed(self.upstream)):
+            self._body = splice.with_members(self._body, fields)
         return request, self.upstream
 
     def _posted(self) -> tuple[bytes, Transcript]:
@@ -188,6 +192,7 @@ class StreamCaller:
             tenant=goal.tenant,
             claimed=goal.claimed,
             effort=upstream.effort,
+            fields=_renamed(upstream),
             hints=connection.hints,
             strict=proxy.options.strict or connection.replay == "strict",
             received=proxy.clock.mono(),
@@ -240,7 +245,8 @@ class StreamCaller:
         try:
             if self.connection.reports:
                 refused = response.refusal is not None
-                await self.connection.tell(_report(exchange, refused=refused), name)
+                told = headers.model_header(self.upstream) if self.upstream else ()
+                await self.connection.tell(_report(exchange, told, refused=refused), name)
             async for event in response:
                 if response.ended:
                     await self._ended(response, exchange, event)
@@ -326,7 +332,7 @@ class StreamCaller:
         self.proxy.failed.record(request, of_exchange(failed, self._exchange))
 
 
-def _report(exchange: Exchange | None, *, refused: bool) -> bytes:
+def _report(exchange: Exchange | None, told: Sequence[tuple[str, str]], *, refused: bool) -> bytes:
     """The event that stands for the headers of an HTTP answer: a WebSocket has none."""
     if exchange is None:
         added = headers.failure_headers(None, passed=headers.PassedThrough.OFF)
@@ -334,7 +340,7 @@ def _report(exchange: Exchange | None, *, refused: bool) -> bytes:
         added = headers.failure_headers(exchange, request=exchange.failed_request)
     else:
         added = headers.thoughtline_headers(exchange, ())
-    return splice.dumps({"type": "thoughtline.report", "headers": dict(added)})
+    return splice.dumps({"type": "thoughtline.report", "headers": dict([*added, *told])})
 
 
 def _read(body: bytes) -> Request:
@@ -357,6 +363,11 @@ def _position(request: Request, upstream: Upstream, exchange: Exchange | None) -
         parent=replay_plan.parent.turn if replay_plan.parent else "",
         ancestors=frozenset(decision.entry for decision in replay_plan.decisions),
     )
+
+
+def _renamed(upstream: Upstream) -> Fields:
+    """The members that say the upstream's name of the model, where the client has another."""
+    return {"model": splice.dumps(upstream.served)} if upstream.asked else {}
 
 
 def _translated(upstream: Upstream) -> bool:
