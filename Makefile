@@ -69,7 +69,7 @@ test: lint $(CLIENTS) $(SMALL) $(VENV)/.browser $(VENV)/.servers ## set up, then
 	$(say) "pytest"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
-lint: $(STAMP) ## style, types, import direction and names
+lint: $(STAMP) ## style, types, import direction, names and size
 	$(say) "ruff check"
 	@$(BIN)/ruff check .
 	$(say) "ruff format --check"
@@ -80,6 +80,8 @@ lint: $(STAMP) ## style, types, import direction and names
 	@$(BIN)/lint-imports
 	$(say) "names"
 	@$(BIN)/python -m pytest -q -n 0 tests/checks
+	$(say) "how much there is of it"
+	@$(BIN)/python -m benchmarks.footprint
 
 format: $(STAMP) ## format the code
 	$(say) "ruff"

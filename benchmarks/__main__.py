@@ -8,10 +8,10 @@ python -m benchmarks --json
 import importlib
 import json
 import pkgutil
-import platform
 import sys
 
 import benchmarks
+from benchmarks.stands import build
 
 
 def main() -> None:
@@ -31,9 +31,7 @@ def main() -> None:
     if "--json" in sys.argv:
         print(json.dumps(results, indent=2))
         return
-    print(
-        f"\nPython {platform.python_version()} on {platform.machine()}; CPU time where it says so\n"
-    )
+    print(f"\n{build()}; CPU time where it says so\n")
     for name, rows in results.items():
         print(name)
         for label, figure, unit in rows:

@@ -6,7 +6,7 @@ the rounds say. Processor time is that of the measured process tree, kernel incl
 
     python -m benchmarks.gateway                    a table
     python -m benchmarks.gateway --docs             the same, written into docs/
-    python -m benchmarks.gateway --against DIR      this version and the one in DIR take turns
+    python -m benchmarks.gateway --against REV      this version and another one take turns
     python -m benchmarks.gateway growing small      only these, --rounds 3: so often
 """
 
@@ -17,10 +17,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import plots
+from benchmarks.checkouts import checkout_of
+from benchmarks.conversations import warm_up
 from benchmarks.growing import GROWTHS, Curve, grow
 from benchmarks.measures import (
     BARS,
@@ -31,9 +32,8 @@ from benchmarks.measures import (
     Figures,
     first_token,
     grown,
-    warm_up,
 )
-from benchmarks.stands import Stand, bare, gateway, litellm, nginx, portkey, process
+from benchmarks.stands import Stand, bare, build, gateway, litellm, nginx, portkey, process
 
 ROUNDS = 5
 NOW, BEFORE, NGINX, BARE = "thoughtline", "before", "nginx", "bare Python"
@@ -165,20 +165,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway")
     parser.add_argument("names", nargs="*", choices=[*MEASURES, GROWING, []], metavar="MEASURE")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--against", type=Path, metavar="DIR", help="checkout of another version")
+    parser.add_argument("--against", metavar="REV", help="a git revision, or a checkout's folder")
     parser.add_argument("--docs", action="store_true", help="write the figures into docs/")
     asked = parser.parse_args()
     if asked.against:
-        before = partial(gateway, checkout=asked.against.resolve())
-        servers: dict[str, Start] = {NGINX: nginx, BEFORE: before, NOW: gateway}
-        measured = measure(servers, asked.names, asked.rounds)
+        with checkout_of(asked.against) as folder:
+            before = partial(gateway, checkout=folder)
+            servers: dict[str, Start] = {NGINX: nginx, BEFORE: before, NOW: gateway}
+            measured = measure(servers, asked.names, asked.rounds)
         figures = measured.figures
         columns = {
             "now / before": measured.ratios(NOW, BEFORE),
             "before, × nginx": measured.ratios(BEFORE, NGINX),
             "now, × nginx": measured.ratios(NOW, NGINX),
         }
-        print(plots.table(figures, columns, UNITS))
+        print(f"{build()}\n\n{plots.table(figures, columns, UNITS)}")
         print(plots.points(measured.curve))
         return
     measured = measure({NGINX: nginx, BARE: bare, NOW: gateway, **PEERS}, asked.names, asked.rounds)
@@ -187,7 +188,7 @@ def main() -> None:
         "we, × bare Python": measured.ratios(NOW, BARE),
     }
     table = plots.table(measured.figures, columns, UNITS, BARS)
-    print(table)
+    print(f"{build()}\n\n{table}")
     print(plots.points(measured.curve))
     if asked.docs:
         plots.write(table, measured.figures, BARS, UNITS, measured.curve)

@@ -10,7 +10,7 @@ import json
 import random
 from typing import NamedTuple
 
-from benchmarks.loads import ask, request
+from benchmarks.loads import Connection, ask, connected, request
 from benchmarks.stands import Stand, cpu
 from benchmarks.upstream import calling
 
@@ -37,8 +37,9 @@ GROWTHS = (Growth(82, 100_000, 4), Growth(300, 500_000, 2))
 class Conversation:
     """One conversation; its client keeps the messages as they stand on the wire."""
 
-    def __init__(self, stand: Stand, growth: Growth) -> None:
+    def __init__(self, stand: Stand, growth: Growth, connection: Connection) -> None:
         self._stand = stand
+        self._connection = connection
         self._name = next(_serial)
         self._calls = 0
         self._words = random.Random(self._name)
@@ -48,12 +49,6 @@ class Conversation:
             _message("user", f"Please mend the files of project {self._name}."),
         ]
 
-    async def connect(self) -> None:
-        """Open the connection that all requests go over."""
-        self._reader, self._writer = await asyncio.open_connection(
-            "127.0.0.1", self._stand.port, limit=1 << 22
-        )
-
     async def ask(self) -> None:
         """Ask, and take the answer and the result of its call into the conversation."""
         self._calls += 1
@@ -61,14 +56,10 @@ class Conversation:
         body = b'{"model":"deepseek-v4-pro","tools":[{"type":"function","function":'
         body += b'{"name":"run","parameters":{}}}],"messages":[' + b",".join(self._messages) + b"]}"
         asked = request(self._stand.path, body, *self._stand.headers)
-        await ask(self._reader, self._writer, asked)
+        await ask(*self._connection, asked)
         words = self._words.choices(_WORDS, k=self._result_size // 8)
         result = {"role": "tool", "tool_call_id": call, "content": " ".join(words)}
         self._messages += [json.dumps(calling(call)).encode(), json.dumps(result).encode()]
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._writer.close()
 
 
 _WORDS = [f"word{number:03}" for number in range(500)]
@@ -84,18 +75,15 @@ def grow(stand: Stand, growth: Growth) -> Curve:
 
 
 async def _grow(stand: Stand, growth: Growth) -> Curve:
-    talks = [Conversation(stand, growth) for _ in range(growth.conversations)]
-    for talk in talks:
-        await talk.connect()
-    curve: Curve = {}
-    exchanges = growth.messages // 2
-    before, counted = cpu(stand.pid), 0
-    for number in range(1, exchanges + 1):
-        await asyncio.gather(*(talk.ask() for talk in talks))
-        if (exchanges - number) % STEPS == 0:
-            now = cpu(stand.pid)
-            curve[2 * number] = (now - before) / ((number - counted) * len(talks))
-            before, counted = now, number
-    for talk in talks:
-        talk.close()
+    async with connected(stand.port, growth.conversations) as connections:
+        talks = [Conversation(stand, growth, connection) for connection in connections]
+        curve: Curve = {}
+        exchanges = growth.messages // 2
+        before, counted = cpu(stand.pid), 0
+        for number in range(1, exchanges + 1):
+            await asyncio.gather(*(talk.ask() for talk in talks))
+            if (exchanges - number) % STEPS == 0:
+                now = cpu(stand.pid)
+                curve[2 * number] = (now - before) / ((number - counted) * len(talks))
+                before, counted = now, number
     return curve

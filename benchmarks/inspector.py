@@ -10,12 +10,12 @@ import contextlib
 import sys
 import time
 import timeit
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from weakref import WeakSet
 
+from benchmarks.conversations import first_request
 from benchmarks.loads import ask, load, request
-from benchmarks.measures import SMALL
 from benchmarks.stands import cpu, gateway, process
 
 PAGES = 20
@@ -115,19 +115,21 @@ async def resting(pid: int) -> float:
     return (busy(pid) - before) / (time.perf_counter() - start) * 100
 
 
-async def working(port: int, pid: int, asked: bytes) -> float:
+async def working(port: int, pid: int, asked: Callable[[int], bytes]) -> float:
     """Microseconds of CPU per request, one after the other on several connections."""
     before = busy(pid)
     await load(port, asked, COUNT, 4)
     return (busy(pid) - before) / COUNT * 1e6
 
 
-async def trickling(port: int, pid: int, asked: bytes, every: float = 0.2) -> float:
+async def trickling(
+    port: int, pid: int, asked: Callable[[int], bytes], every: float = 0.2
+) -> float:
     """Share of a core with a request every so often."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     before, start = busy(pid), time.perf_counter()
     while time.perf_counter() - start < REST:
-        await ask(reader, writer, asked)
+        await ask(reader, writer, asked(0))
         await asyncio.sleep(every)
     writer.close()
     return (busy(pid) - before) / (time.perf_counter() - start) * 100
@@ -135,7 +137,10 @@ async def trickling(port: int, pid: int, asked: bytes, every: float = 0.2) -> fl
 
 async def measured(port: int, pid: int, path: str) -> list[tuple[str, float, str]]:
     """Closed and open, in turns."""
-    asked = request(path, SMALL)
+
+    def asked(_: int) -> bytes:
+        return request(path, first_request())
+
     await load(port, asked, 200, 4)  # warm
     figures: dict[str, list[float]] = {}
     for _ in range(ROUNDS):

@@ -3,8 +3,10 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Asked = bytes | Callable[[int], bytes]
 """A request as it stands on the wire; or one for each number, where no two are alike."""
 
@@ -43,37 +45,55 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked:
     return first
 
 
+@asynccontextmanager
+async def connected(port: int, clients: int) -> AsyncIterator[list[Connection]]:
+    """So many open connections."""
+    made = [await asyncio.open_connection("127.0.0.1", port, limit=1 << 22) for _ in range(clients)]
+    try:
+        yield made
+    finally:
+        for _, writer in made:
+            writer.close()
+
+
 async def load(port: int, asked: Asked, count: int, clients: int) -> tuple[float, list[float]]:
     """Requests per second, and times to the first byte."""
+    async with connected(port, clients) as connections:
+        return await load_on(connections, asked, count)
+
+
+async def load_on(
+    connections: Sequence[Connection], asked: Asked, count: int
+) -> tuple[float, list[float]]:
+    """The same of clients that are connected."""
     firsts: list[float] = []
     numbers = iter(range(count))
 
-    async def client() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for number in numbers:
             text = asked if isinstance(asked, bytes) else asked(number)
             firsts.append(await ask(reader, writer, text))
-        writer.close()
 
     start = time.perf_counter()
-    await asyncio.gather(*(client() for _ in range(clients)))
+    await asyncio.gather(*(client(*connection) for connection in connections))
     return count / (time.perf_counter() - start), firsts
 
 
-async def unhurried(port: int, asked: Asked, count: int, clients: int, rate: float) -> None:
+async def unhurried(
+    connections: Sequence[Connection], asked: Asked, count: int, rate: float
+) -> None:
     """The same by clients that pause between requests: so many requests a second by all of them."""
     pauses = random.Random(7)
     numbers = iter(range(count))
+    average = len(connections) / rate
 
-    async def client() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
-        await asyncio.sleep(pauses.random() * clients / rate)
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(pauses.random() * average)
         for number in numbers:
             text = asked if isinstance(asked, bytes) else asked(number)
             start = time.perf_counter()
             await ask(reader, writer, text)
-            pause = pauses.uniform(0.5, 1.5) * clients / rate
+            pause = pauses.uniform(0.5, 1.5) * average
             await asyncio.sleep(pause - (time.perf_counter() - start))
-        writer.close()
 
-    await asyncio.gather(*(client() for _ in range(clients)))
+    await asyncio.gather(*(client(*connection) for connection in connections))

@@ -1,32 +1,24 @@
 """What is measured of a server: requests, streams, a long history; each gives some figures."""
 
 import asyncio
-import itertools
 import json
 import statistics
+import time
 from collections.abc import Callable
 from functools import cache
 
+from benchmarks.conversations import begin, streamed
 from benchmarks.growing import GROWTHS, Growth
-from benchmarks.loads import Asked, ask, load, request, unhurried
+from benchmarks.loads import ask, connected, load, load_on, request, unhurried
 from benchmarks.replay import history
 from benchmarks.stands import Stand, cpu, entry
 
 Figures = dict[str, float]
 """Figures by what they are of."""
 
-DOCUMENT = {
-    "model": "deepseek-v4-pro",
-    "messages": [
-        {"role": "system", "content": "Be brief. " * 40},
-        {"role": "user", "content": "Please mend the file a.txt. " * 10},
-    ],
-    "tools": [{"type": "function", "function": {"name": "run", "parameters": {}}}],
-}
-SMALL = json.dumps(DOCUMENT).encode()
-
 REQUEST = "processor time per small request, 16 clients in a hurry"
 RATE = "small requests per second"
+ONE = "the same, one client in a hurry"
 UNHURRIED = "the same, 16 clients that pause"
 ALONE = "the same, one client that pauses"
 FIRST = "added time to the first token, median"
@@ -42,6 +34,7 @@ def grown(growth: Growth) -> str:
 
 UNITS = {
     REQUEST: "µs",
+    ONE: "µs",
     UNHURRIED: "µs",
     ALONE: "µs",
     RATE: "1/s",
@@ -59,61 +52,46 @@ Measure = Callable[[Stand], Figures]
 
 # -- small requests ------------------------------------------------------------------------------
 
-_serial = itertools.count(1)
-
-
-def second_turns(stand: Stand) -> Asked:
-    """Second requests of conversations whose first answer was seen: one thought goes back."""
-    messages = [
-        *DOCUMENT["messages"],
-        {"role": "assistant", "content": "All done, the file is mended."},
-    ]
-
-    def asked(_: int) -> bytes:
-        number = next(_serial)
-        more = [*messages, {"role": "user", "content": f"And now the file {number}.txt."}]
-        body = json.dumps({**DOCUMENT, "messages": more}).encode()
-        return request(stand.path, body, *stand.headers)
-
-    return asked
+BATCH = 64
+"""Conversations that are begun together: a turn is recent when its conversation goes on."""
 
 
 def small(stand: Stand) -> Figures:
-    """Requests with a history of one turn, sixteen at a time, as many as there can be."""
-    count = 200 if stand.slow else 2000
-    before = cpu(stand.pid)
-    rate, _ = asyncio.run(load(stand.port, second_turns(stand), count, 16))
-    return {REQUEST: (cpu(stand.pid) - before) / count * 1e6, RATE: rate}
+    """Second requests, sixteen at a time and one at a time, as many as there can be."""
+    count = 192 if stand.slow else 1920
+    used, seconds = asyncio.run(_second_requests(stand, count, 16))
+    used_by_one, _ = asyncio.run(_second_requests(stand, count // 4, 1))
+    return {REQUEST: used * 1e6, ONE: used_by_one * 1e6, RATE: 1 / seconds}
 
 
 def small_unhurried(stand: Stand) -> Figures:
     """The same of clients that do not saturate the server: sixteen, and a single one."""
-    return {
-        UNHURRIED: _paused(stand, *((60, 16, 20.0) if stand.slow else (600, 16, 300.0))),
-        ALONE: _paused(stand, *((30, 1, 20.0) if stand.slow else (150, 1, 75.0))),
-    }
+    count, rate, rate_of_one = (64, 20.0, 20.0) if stand.slow else (640, 300.0, 75.0)
+    used, _ = asyncio.run(_second_requests(stand, count, 16, rate))
+    used_by_one, _ = asyncio.run(_second_requests(stand, count // 4, 1, rate_of_one))
+    return {UNHURRIED: used * 1e6, ALONE: used_by_one * 1e6}
 
 
-def _paused(stand: Stand, count: int, clients: int, rate: float) -> float:
-    before = cpu(stand.pid)
-    asyncio.run(unhurried(stand.port, second_turns(stand), count, clients, rate))
-    return (cpu(stand.pid) - before) / count * 1e6
-
-
-def warm_up(stand: Stand) -> None:
-    """Let a server see what is replayed, and do its work for a while."""
-    asked = request(stand.path, SMALL, *stand.headers)
-    asyncio.run(load(stand.port, asked, 1, 1))
-    asyncio.run(load(stand.port, second_turns(stand), 20 if stand.slow else 300, 16))
+async def _second_requests(
+    stand: Stand, count: int, clients: int, rate: float = 0.0
+) -> tuple[float, float]:
+    """Seconds of processor time, and on the clock, of a second request of a new conversation."""
+    used, passed, size = 0.0, 0.0, min(BATCH, count)
+    async with connected(stand.port, clients) as connections:
+        for _ in range(count // size):
+            asked = await begin(stand, connections, size)
+            before, start = cpu(stand.pid), time.perf_counter()
+            if rate:
+                await unhurried(connections, asked, size, rate)
+            else:
+                await load_on(connections, asked, size)
+            used += cpu(stand.pid) - before
+            passed += time.perf_counter() - start
+    made = count // size * size
+    return used / made, passed / made
 
 
 # -- streams -------------------------------------------------------------------------------------
-
-
-def streamed(stand: Stand, chunks: int, seconds: float) -> bytes:
-    """A request for a stream with this pace."""
-    body = SMALL[:-1] + b',"stream":true}'
-    return request(stand.path, body, f"x-pace: {chunks}/{seconds}", *stand.headers)
 
 
 def first_token(stand: Stand) -> Figures:

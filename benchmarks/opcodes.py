@@ -6,8 +6,8 @@ code does inside of one instruction is not in it, nor what the caches do, so a p
 in place of a loop has fewer instructions and may take three times as long. Time what you changed.
 
     python -m benchmarks.opcodes                    a small request, by package and by function
-    python -m benchmarks.opcodes chunk --top 20     a chunk of a stream
-    python -m benchmarks.opcodes --against DIR      beside the version in DIR
+    python -m benchmarks.opcodes streamed --top 20  a chunk of a stream
+    python -m benchmarks.opcodes --against REV      beside a revision, or the checkout in a folder
     python -m benchmarks.opcodes --only engine/     only functions whose file begins so
 """
 
@@ -20,19 +20,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.growing import GROWTHS, Growth, grow
-from benchmarks.loads import load
-from benchmarks.measures import second_turns, streamed, warm_up
+from benchmarks.checkouts import checkout_of
+from benchmarks.conversations import warm_up
+from benchmarks.counted_work import WORK, Prepared, do
 from benchmarks.stands import Stand, gateway, process
 
 SERVER = Path(__file__).with_name("traced_server.py")
-REQUESTS, CHUNKS = 50, 200
 SECONDS = 60.0  # for which the server may take to write what it counted
+LOOP = "MainThread"
 
 
 class Function(NamedTuple):
@@ -48,34 +48,10 @@ class Cost(NamedTuple):
 
     opcodes: float
     calls: float
+    visits: Mapping[str, float]  # by line
 
 
 Costs = Mapping[Function, Cost]
-
-
-def _small(stand: Stand) -> int:
-    asyncio.run(load(stand.port, second_turns(stand), REQUESTS, 1))
-    return REQUESTS
-
-
-def _chunk(stand: Stand) -> int:
-    """Chunks that come one by one; the start and the end of the stream are shared by many."""
-    asyncio.run(load(stand.port, streamed(stand, CHUNKS, 0.005), 2, 1))
-    return 2 * CHUNKS
-
-
-def _growing(stand: Stand) -> int:
-    """All requests of a conversation that grows to 82 messages of 100 KB."""
-    growth: Growth = GROWTHS[0]
-    grow(stand, growth)
-    return growth.messages // 2 * growth.conversations
-
-
-WORK: Mapping[str, Callable[[Stand], int]] = {
-    "small": _small,
-    "chunk": _chunk,
-    "growing": _growing,
-}
 
 
 @contextmanager
@@ -93,22 +69,52 @@ def _traced(checkout: Path | None) -> Iterator[tuple[Stand, Path]]:
             yield stand, counted
 
 
-def count(work: str, checkout: Path | None = None) -> Costs:
+def count(name: str, checkout: Path | None = None) -> Costs:
     """Count what one piece of the work takes."""
+    made: Costs = {}
     with _traced(checkout) as (stand, counted):
+
+        async def counting(work: Prepared, pieces: int) -> None:
+            nonlocal made
+            os.kill(stand.pid, signal.SIGUSR1)
+            await asyncio.to_thread(_appears, counted.with_suffix(".begun"))
+            await work()
+            os.kill(stand.pid, signal.SIGUSR2)
+            made = _costs(await asyncio.to_thread(_appears, counted), pieces)
+
         warm_up(stand)
-        WORK[work](stand)
-        os.kill(stand.pid, signal.SIGUSR1)
-        pieces = WORK[work](stand)
-        os.kill(stand.pid, signal.SIGUSR2)
-        for _ in range(int(SECONDS * 10)):
-            if counted.exists():
-                break
-            time.sleep(0.1)
-        return {
-            Function(thread, _below_package(file), name): Cost(opcodes / pieces, calls / pieces)
-            for thread, file, name, opcodes, calls in json.loads(counted.read_text())
-        }
+        do(stand, name, counting, 2)  # the first time is slower
+    return made
+
+
+def _appears(path: Path) -> str:
+    """The text of a file that the server writes, which is gone then."""
+    for _ in range(int(SECONDS * 100)):
+        if path.exists():
+            text = path.read_text()
+            path.unlink()
+            return text
+        time.sleep(0.01)
+    raise TimeoutError(f"the gateway does not write {path.name}")
+
+
+def _costs(rows: str, pieces: int) -> Costs:
+    made: Counter[Function] = Counter()
+    calls: Counter[Function] = Counter()
+    visits: dict[Function, Counter[str]] = {}
+    for thread, file, name, opcodes, called, lines in json.loads(rows):
+        function = Function(thread, _below_package(file), name)
+        made[function] += opcodes
+        calls[function] += called
+        visits.setdefault(function, Counter()).update(lines)
+    return {
+        function: Cost(
+            opcodes / pieces,
+            calls[function] / pieces,
+            {line: count / pieces for line, count in visits[function].items()},
+        )
+        for function, opcodes in made.items()
+    }
 
 
 def _below_package(file: str) -> str:
@@ -121,15 +127,19 @@ def by_package(costs: Costs) -> Counter[str]:
     made: Counter[str] = Counter()
     for function, cost in costs.items():
         package = function.file.partition("/")[0]
-        made[package if function.thread == "MainThread" else f"{package} (thread)"] += cost.opcodes  # type: ignore[assignment]
+        made[package if function.thread == LOOP else f"{package} (thread)"] += cost.opcodes  # type: ignore[assignment]
     return made
 
 
 def run() -> list[tuple[str, float, str]]:
     """Figures for `make bench`."""
     return [
-        (f"bytecode instructions, {what}", sum(cost.opcodes for cost in count(work).values()), "")
-        for work, what in (("small", "small request"), ("chunk", "chunk of a stream"))
+        (
+            f"bytecode instructions: {work.piece}",
+            sum(cost.opcodes for cost in count(name).values()),
+            "",
+        )
+        for name, work in WORK.items()
     ]
 
 
@@ -137,12 +147,14 @@ def main() -> None:
     """Count what the command line asks for, and print it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.opcodes")
     parser.add_argument("work", nargs="?", default="small", choices=WORK)
-    parser.add_argument("--against", type=Path, metavar="DIR", help="checkout of another version")
+    parser.add_argument("--against", metavar="REV", help="a git revision, or a checkout's folder")
     parser.add_argument("--only", default="", metavar="PREFIX", help="functions of these files")
     parser.add_argument("--top", type=int, default=40, help="so many functions")
     asked = parser.parse_args()
-    now = count(asked.work)
-    before = count(asked.work, asked.against.resolve()) if asked.against else {}
+    now, before = count(asked.work), {}
+    if asked.against:
+        with checkout_of(asked.against) as folder:
+            before = count(asked.work, folder)
     packages, earlier = by_package(now), by_package(before)
     for name, opcodes in [*packages.most_common(), ("all", sum(packages.values()))]:
         known = earlier[name] if name != "all" else sum(earlier.values())
@@ -150,7 +162,7 @@ def main() -> None:
     print()
     found = {one: cost for one, cost in now.items() if one.file.startswith(asked.only)}
     for one, cost in sorted(found.items(), key=lambda item: -item[1].opcodes)[: asked.top]:
-        where = "" if one.thread == "MainThread" else f"  [{one.thread}]"
+        where = "" if one.thread == LOOP else f"  [{one.thread}]"
         print(f"{cost.opcodes:10.1f} {cost.calls:6.2f}×  {one.file} {one.name}{where}")
 
 

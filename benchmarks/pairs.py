@@ -11,9 +11,10 @@ import statistics
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from benchmarks.conversations import begin, warm_up
 from benchmarks.gateway import Start, stands
-from benchmarks.loads import load
-from benchmarks.measures import conversation, second_turns, warm_up
+from benchmarks.loads import connected, load, load_on
+from benchmarks.measures import conversation
 from benchmarks.stands import Stand, cpu
 
 STARTS, ROUNDS = 6, 24
@@ -51,25 +52,35 @@ def _pair(made: list[tuple[float, float, float]]) -> Pair:
     return Pair(statistics.median(plain), statistics.median(other), statistics.mean(ratios), error)
 
 
-def _small(stand: Stand) -> int:
-    asyncio.run(load(stand.port, second_turns(stand), SMALL_REQUESTS, 16))
-    return SMALL_REQUESTS
+Ask = Callable[[Stand], float]
+"""Asks a server, and returns the seconds of processor time for a request."""
 
 
-def _long(stand: Stand) -> int:
-    asyncio.run(load(stand.port, conversation(stand), LONG_REQUESTS, 2))
-    return LONG_REQUESTS
+def _small(stand: Stand) -> float:
+    async def ask() -> float:
+        async with connected(stand.port, 16) as connections:
+            asked = await begin(stand, connections, SMALL_REQUESTS)
+            before = cpu(stand.pid)
+            await load_on(connections, asked, SMALL_REQUESTS)
+            return (cpu(stand.pid) - before) / SMALL_REQUESTS
+
+    return asyncio.run(ask())
 
 
-def _take_turns(both: list[Stand], ask: Callable[[Stand], int]) -> tuple[float, float, float]:
+def _long(stand: Stand) -> float:
+    asked, before = conversation(stand), cpu(stand.pid)
+    asyncio.run(load(stand.port, asked, LONG_REQUESTS, 2))
+    return (cpu(stand.pid) - before) / LONG_REQUESTS
+
+
+def _take_turns(both: list[Stand], ask: Ask) -> tuple[float, float, float]:
     """Return the medians of both, and of their ratio in the same round."""
     costs: list[list[float]] = [[], []]
     for number in range(ROUNDS + 2):
         for which in (0, 1) if number % 2 else (1, 0):
-            before = cpu(both[which].pid)
-            count = ask(both[which])
+            cost = ask(both[which])
             if number > 1:  # the first ones only warm up
-                costs[which].append((cpu(both[which].pid) - before) / count * 1e6)
+                costs[which].append(cost * 1e6)
     ratios = [other / plain for plain, other in zip(*costs, strict=True)]
     plain, other = (statistics.median(one) for one in costs)
     return plain, other, statistics.median(ratios)

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.big_file import FIRST_LONG, LONG, RARE, fill
+from benchmarks.conversations import first_request
 from benchmarks.loads import ask, request
-from benchmarks.measures import SMALL
 from benchmarks.stands import Stand, gateway, process
 from thoughtline.stores.sqlite import SqliteStore
 
@@ -140,7 +140,7 @@ async def _requests(stand: Stand, stop: asyncio.Event) -> list[float]:
     reader, writer = await asyncio.open_connection("127.0.0.1", stand.port, limit=1 << 22)
     while not stop.is_set():
         begun = time.perf_counter()
-        await ask(reader, writer, request(stand.path, SMALL))
+        await ask(reader, writer, request(stand.path, first_request()))
         taken.append(time.perf_counter() - begun)
         await asyncio.sleep(PAUSE)
     writer.close()

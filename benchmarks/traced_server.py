@@ -1,8 +1,9 @@
 """`thoughtline serve` that counts its own bytecode instructions, for `benchmarks.opcodes`.
 
-It counts between the signals SIGUSR1 and SIGUSR2, in all threads, and then writes what it counted to
-the file that `OPCODES_FILE` names: one row per function and thread. It imports nothing of this
-checkout, so that it can serve the source of another one.
+It counts between the signals SIGUSR1 and SIGUSR2, in all threads, and says that it has begun by a
+file beside the one that `OPCODES_FILE` names. To that one it writes what it counted: one row
+per function and thread, with the visits of its lines. It imports nothing of this checkout, so
+that it can serve the source of another one.
 """
 
 import json
@@ -10,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -19,7 +20,9 @@ _Place = tuple[str, CodeType]
 """Name of the thread and code of the function."""
 _opcodes: Counter[_Place] = Counter()
 _calls: Counter[_Place] = Counter()
+_lines: dict[_Place, Counter[int]] = defaultdict(Counter)
 _counting = threading.Event()
+_written = Path(os.environ.get("OPCODES_FILE", "opcodes.json"))
 
 
 def _trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -27,28 +30,37 @@ def _trace(frame: FrameType, event: str, _: Any) -> Any:
         return None
     place = threading.current_thread().name, frame.f_code
     if event == "call":
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        frame.f_trace_opcodes = True
         _calls[place] += 1
     elif event == "opcode":
         _opcodes[place] += 1
+    elif event == "line":
+        _lines[place][frame.f_lineno] += 1
     return _trace
 
 
 def _start(*_: object) -> None:
+    for counted in (_opcodes, _calls, _lines):
+        counted.clear()
     _counting.set()
     sys.settrace(_trace)
+    _written.with_suffix(".begun").touch()
 
 
 def _stop(*_: object) -> None:
     _counting.clear()
     sys.settrace(None)
     rows = [
-        (thread, code.co_filename, code.co_qualname, count, _calls[thread, code])
-        for (thread, code), count in _opcodes.most_common()
+        (*_where(place), count, _calls[place], _lines[place])
+        for place, count in _opcodes.most_common()
     ]
-    written = Path(os.environ["OPCODES_FILE"])
-    written.with_suffix(".part").write_text(json.dumps(rows))
-    written.with_suffix(".part").rename(written)
+    _written.with_suffix(".part").write_text(json.dumps(rows))
+    _written.with_suffix(".part").rename(_written)
+
+
+def _where(place: _Place) -> tuple[str, str, str]:
+    thread, code = place
+    return thread, code.co_filename, code.co_qualname
 
 
 if __name__ == "__main__":

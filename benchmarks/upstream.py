@@ -1,8 +1,8 @@
 """A stand-in for a provider, as cheap as Python allows: fixed answers on raw sockets.
 
 Run as a process: `python -m benchmarks.upstream` prints its port. A request whose body asks to
-`"stream":true` gets events at a pace (`x-pace: COUNT/SECONDS` header), any other one a JSON body
-whose words or call ids follow from the request's, so that no two answers are alike.
+`"stream":true` gets events at a pace (`x-pace: COUNT/SECONDS` header), any other one a JSON body.
+Words and call ids of an answer follow from the request's, so that no two answers are alike.
 """
 
 import asyncio
@@ -49,16 +49,18 @@ CALL = {
 SAID, CALLED = json.dumps(ANSWER).encode(), json.dumps(CALL).encode()
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+FEW = 3, 0.01
+"""Chunks of a stream, and seconds between them, where no pace is asked for."""
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 PACE = re.compile(rb"\r\nx-pace: *(\d+)/([\d.]+)", re.IGNORECASE)
-FILE = re.compile(rb"And now the file (\d+)")
+FILE = re.compile(rb"the file (\d+)")
 PROJECT = re.compile(rb"the files of project (\d+)")
 DELTA = (
     b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","model":"deepseek-v4-pro","choices":'
     b'[{"index":0,"delta":{"reasoning_content":"and so on, and "},"finish_reason":null}]}\n\n'
 )
 END = (
-    b'data: {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"Done."},"finish_reason":"stop"}]}\n\n'
+    b'data: {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"Done. %s"},"finish_reason":"stop"}]}\n\n'
     b"data: [DONE]\n\n"
 )
 
@@ -68,10 +70,15 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
+def file_asked_for(asked: bytes) -> bytes:
+    """The number of the file that a request named last, if it named one."""
+    return next(reversed(FILE.findall(asked, max(0, len(asked) - 500))), b"")
+
+
 def answer(asked: bytes) -> bytes:
     """The body of an answer that is no stream."""
-    if file := FILE.search(asked, max(0, len(asked) - 500)):
-        return SAID.replace(b"mended.", b"mended. %s" % file[1])
+    if file := file_asked_for(asked):
+        return SAID.replace(b"mended.", b"mended. %s" % file)
     if project := PROJECT.search(asked, 0, 2000):
         number = asked.count(b'"tool_call_id"') + 1
         return CALLED.replace(b"ID", b"call_%s_%d" % (project[1], number))
@@ -100,13 +107,14 @@ class Provider(asyncio.Protocol):
             del self.buffer[: end + 4 + size]
             if b'"stream":true' in body or b'"stream": true' in body:
                 pace = PACE.search(head)
-                count, seconds = (int(pace[1]), float(pace[2])) if pace else (100, 0.0)
-                asyncio.ensure_future(self.stream(count, seconds))
+                count, seconds = (int(pace[1]), float(pace[2])) if pace else FEW
+                end = END % file_asked_for(body)
+                asyncio.ensure_future(self.stream(count, seconds, end))
             else:
                 body = answer(body)
                 self.transport.write(HEAD % len(body) + body)  # type: ignore[attr-defined]
 
-    async def stream(self, count: int, seconds: float) -> None:
+    async def stream(self, count: int, seconds: float, end: bytes) -> None:
         """Events at a pace."""
         write = self.transport.write  # type: ignore[attr-defined]
         write(STREAM)
@@ -114,7 +122,7 @@ class Provider(asyncio.Protocol):
             write(chunk(DELTA))
             if seconds:
                 await asyncio.sleep(seconds)
-        write(chunk(END) + b"0\r\n\r\n")
+        write(chunk(end) + b"0\r\n\r\n")
 
 
 async def main() -> None:
