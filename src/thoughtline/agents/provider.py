@@ -178,7 +178,7 @@ def resolve(
         base_url=base,
         policy=policy,
         headers=provider.headers,
-        endpoints=_endpoints(provider, known, base, dialect),
+        endpoints=_endpoints(known, base, dialect),
         overrides=_overrides(provider.overrides),
         same_endpoints=frozenset(url.rstrip("/") for url in provider.same_as),
     )
@@ -245,14 +245,12 @@ def _dialect(provider: Provider, policy: str) -> Dialect:
     return DIALECTS[name]
 
 
-def _endpoints(
-    provider: Provider, known: KnownProvider | None, base: str, dialect: Dialect
-) -> dict[str, str]:
+def _endpoints(known: KnownProvider | None, base: str, dialect: Dialect) -> dict[str, str]:
     """The dialect's own base, which takes its path without a version.
 
     A base URL with a version anywhere in it is taken for one, too.
     """
-    own = known.endpoints.get(dialect.name, "") if known and not provider.base_url else ""
+    own = known.endpoints.get(dialect.name, "") if known and base == known.base_url else ""
     if own or has_version(base):
         return {dialect.name: own or base}
     return {}

@@ -174,6 +174,8 @@ class Dialect(Protocol):
     token_count: ClassVar[TokenCount | None] = None  # how its providers count tokens, if they do
     count_members: ClassVar[Mapping[str, Any]] = {}  # of an answer that counts, beside the number
     count_suffix: ClassVar[str] = ""  # of the path that counts the tokens of a request
+    path_neighbour: ClassVar[str] = ""  # another path that is spoken wherever this dialect is
+    always_versioned: ClassVar[bool] = False  # no server takes its paths without a version
     credential_header: ClassVar[str] = "authorization"
     request_headers: ClassVar[tuple[tuple[str, str], ...]] = ()  # that every request must have
     models_path: ClassVar[str] = "/v1/models"  # where a provider lists its models, all at once

@@ -21,6 +21,7 @@ from thoughtline.providers.catalogue import (
     infer_policy,
     known_name,
     matches_model,
+    refuses_version,
     wants_version,
 )
 from thoughtline.providers.contracts import find_policy
@@ -60,9 +61,11 @@ class Upstream(Struct, frozen=True, kw_only=True):
 
     def url(self, dialect: str, path: str, query: str = "") -> str:
         """Where a request in this dialect goes."""
-        if base := self.endpoints.get(dialect):
-            return join(base, beneath(base, path) or unversioned(path), query)
-        return join(self.base_url, _versioned(self.base_url, dialect, path), query)
+        base = self.endpoints.get(dialect, self.base_url)
+        if not beneath(base, path):
+            bare = dialect in self.endpoints or refuses_version(base, dialect)
+            path = unversioned(path) if bare else _versioned(base, dialect, path)
+        return join(base, path, query)
 
     @property
     def all_endpoints(self) -> tuple[str, ...]:
@@ -124,12 +127,14 @@ class Upstream(Struct, frozen=True, kw_only=True):
 @lru_cache(128)
 def _versioned(base_url: str, dialect: str, path: str) -> str:
     """The path with the version that its client left out, where one is needed."""
-    if unversioned(path) != path or has_version(base_url) or not wants_version(base_url):
+    if unversioned(path) != path or has_version(base_url):
         return path
-    if dialect:
-        return f"{DIALECTS[dialect].models_path.removesuffix('/models')}{path}"
-    listed = path == "/models" or path.startswith(("/models/", "/embeddings"))
-    return f"/v1{path}" if listed else path
+    spoken = DIALECTS.get(dialect)
+    if spoken is None:
+        listed = f"{path}/".startswith("/models/") and wants_version(base_url)
+        return f"/v1{path}" if listed else path
+    needed = spoken.always_versioned or wants_version(base_url)
+    return f"{spoken.models_path.removesuffix('/models')}{path}" if needed else path
 
 
 class Directory:

@@ -88,8 +88,11 @@ def _family(path: str) -> str:
     below = [d for d in DIALECTS.values() if d.path_prefix and path.startswith(d.path_prefix)]
     if below:
         return max(below, key=lambda dialect: len(dialect.path_prefix)).name
-    suffixes = {name: d.path_suffix for name, d in DIALECTS.items() if d.path_suffix}
-    return next((name for name, end in suffixes.items() if f"{end}/" in f"{path}/"), "")
+    for name, dialect in DIALECTS.items():
+        ends = (dialect.path_suffix, dialect.path_neighbour)
+        if any(end and f"{end}/" in f"{path}/" for end in ends):
+            return name
+    return ""
 
 
 def climbs(path: str) -> bool:

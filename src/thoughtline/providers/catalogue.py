@@ -37,6 +37,7 @@ class KnownProvider(Struct, frozen=True):
     speaks: tuple[str, ...] = ("chat",)  # dialects at its base URL, the preferred one first
     aliases: tuple[str, ...] = ()  # other names that people have for it
     unversioned: bool = False  # takes paths without a version as well
+    bare: tuple[str, ...] = ()  # dialects whose paths have no version there; "": what is of none
 
     @property
     def dialects(self) -> tuple[str, ...]:
@@ -207,6 +208,7 @@ PROVIDERS: tuple[KnownProvider, ...] = (
         ("DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"),
         (OWNED,),
         host=True,
+        bare=("chat", ""),
     ),
     KnownProvider(
         "sambanova",
@@ -222,14 +224,14 @@ PROVIDERS: tuple[KnownProvider, ...] = (
         "codex",
         "https://chatgpt.com/backend-api/codex",
         websockets=True,
-        endpoints={"responses": "https://chatgpt.com/backend-api/codex"},  # without a version
         speaks=("responses",),
+        bare=("responses", ""),
     ),
     KnownProvider(
         "copilot",
         "https://api.githubcopilot.com",
-        endpoints=dict.fromkeys(("chat", "responses"), "https://api.githubcopilot.com"),
         speaks=("chat", "responses", "messages"),
+        bare=("chat", "responses", ""),
     ),
     KnownProvider(
         "ollama",
@@ -269,16 +271,18 @@ def asks_for_key(base_url: str) -> bool:
     return any(p.owns(base_url) for p in PROVIDERS if not p.local and p.name != SIMULATED)
 
 
-_VERSIONED = frozenset(
-    provider.base_url
-    for provider in PROVIDERS
-    if not provider.unversioned and provider.base_url not in provider.endpoints.values()
-)
+_VERSIONED = frozenset(provider.base_url for provider in PROVIDERS if not provider.unversioned)
+_BARE = {provider.base_url: provider.bare for provider in PROVIDERS if provider.bare}
 
 
 def wants_version(base_url: str) -> bool:
     """Whether paths have to begin with a version there, as far as is known."""
     return base_url.rstrip("/") in _VERSIONED or base_url.startswith(SCHEME)
+
+
+def refuses_version(base_url: str, dialect: str) -> bool:
+    """Whether paths of a dialect must not have a version there, as far as is known."""
+    return dialect in _BARE.get(base_url.rstrip("/"), ())
 
 
 @lru_cache(maxsize=4096)

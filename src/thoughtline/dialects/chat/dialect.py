@@ -45,6 +45,7 @@ class ChatCompletions(Dialect):
 
     name = "chat"
     path_suffix = "/chat/completions"
+    path_neighbour = "/embeddings"
     path_prefix = "/v1beta/openai/"  # Google's, for its own models
     reasoning_carrier = Carrier.REASONING_CONTENT
     joins_texts = True
