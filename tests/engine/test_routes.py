@@ -1,8 +1,10 @@
 """What a path means, and where it goes."""
 
+from urllib.parse import quote
+
 import pytest
 
-from thoughtline.engine.routes import climbs, parse
+from thoughtline.engine.routes import climbs, parse, with_model
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,19 @@ def test_a_path_that_goes_up_is_known(path, up):
 def test_a_simulated_model_may_stand_in_a_path_with_its_slashes(model, read):
     route = parse("POST", f"/v1beta/models/{model}:streamGenerateContent")
     assert (route.dialect, route.model, route.stream) == ("gemini", read, True)
+
+
+@pytest.mark.parametrize("model", ["qwen3:8b", "z-ai/glm-4.7:free", "a:b:c", "ft:gpt:org::id"])
+@pytest.mark.parametrize("escaped", [False, True])
+@pytest.mark.parametrize("method", ["generateContent", "streamGenerateContent", "countTokens"])
+def test_a_models_own_colons_stay_with_it(model, escaped, method):
+    shown = quote(model, safe="") if escaped else model
+    for path in (f"/v1beta/models/{shown}:{method}", f"/u/x/models/{shown}:{method}"):
+        route = parse("POST", path)
+        assert (route.dialect, route.model) == ("gemini", model)
+        renamed = with_model(route, "new:name")
+        assert parse("POST", renamed.path).model == renamed.model == "new:name"
+        assert renamed.path.endswith(f":{method}")
 
 
 @pytest.mark.parametrize("colon", [":", "%3A"])

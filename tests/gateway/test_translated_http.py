@@ -179,3 +179,14 @@ async def test_a_choice_names_tools_that_the_provider_is_told_of(choice, told, d
     chosen = sent.get("tool_choice")
     assert (chosen["function"] if isinstance(chosen, dict) else chosen) == told
     assert len(sent.get("tools", ())) == declared
+
+
+@pytest.mark.parametrize("model", ["qwen3:8b", "z-ai/glm-4.7:free"])
+async def test_a_model_with_a_colon_is_asked_for_by_a_client_that_names_it_in_the_path(model):
+    gateway = gateway_of(Answer(body=CHAT_ANSWER))
+    contents = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
+    reply = await gateway.post(f"/v1beta/models/{model}:generateContent", contents)
+    assert reply.json["candidates"][0]["content"]["parts"] == [{"text": "Hi."}]
+    assert gateway.wire.bodies[0]["model"] == model
+    assert reply.header("x-thoughtline-translated") == "gemini>chat"
+    assert len(await gateway.facts("turn_ended")) == 1

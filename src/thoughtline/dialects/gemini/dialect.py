@@ -49,7 +49,7 @@ from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Call, Carrier, Origin, Part, Result, Text
 from thoughtline.log.turns import Turn
 
-_PATH = re.compile(r"/models/(?P<model>[^:]+?)(?::|%3[Aa])(?P<method>[a-zA-Z]+)$")
+_METHOD = re.compile(r"(?::|%3[Aa])([a-zA-Z]+)$")  # behind the model, which may have colons
 _STREAMS = {"generateContent": False, "streamGenerateContent": True}
 _STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -99,14 +99,15 @@ class Gemini(Dialect):
         return f"/v1beta/models/{model}:{method}"
 
     def match_path(self, path: str) -> PathMatch | None:
-        found = _PATH.search(path)
-        if found is None:
+        rest = path.partition("/models/")[2]
+        method = _METHOD.search(rest)
+        if method is None or not method.start():
             return None
-        stream = _STREAMS.get(found["method"])
+        stream = _STREAMS.get(method[1])
         return PathMatch(
             generates=stream is not None,
-            counts=found["method"] == "countTokens",
-            model=unquote(found["model"]),
+            counts=method[1] == "countTokens",
+            model=unquote(rest[: method.start()]),
             stream=stream,
         )
 
