@@ -71,8 +71,8 @@ def test_two_conversations_that_look_alike_are_ambiguous():
 
 def test_equal_thoughts_are_no_ambiguity():
     stored = StoredConversations()
-    lived = stored.converse(TALK, think=False)
-    stored.converse(TALK, think=False)
+    lived = stored.converse(TALK, silent=range(3))
+    stored.converse(TALK, silent=range(3))
     assert None not in found(stored, strip(lived))[:-1]
 
 

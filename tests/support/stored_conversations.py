@@ -4,7 +4,7 @@ Turns are written as they are thought of: `call("ls")`, `say("Done.")`; every ou
 has a thought of its own that names the conversation and the turn it belongs to.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -90,10 +90,13 @@ class StoredConversations:
         hints: tuple[str, ...] = (),
         outcomes: dict[int, Outcome] | None = None,
         skipped: dict[int, dict[str, str]] | None = None,
-        think: bool = True,
+        silent: Collection[int] = (),
         targets: dict[int, Target] | None = None,
     ) -> list[Turn]:
-        """Remember a conversation; gives it back as lived, thoughts included."""
+        """Remember a conversation; gives it back as lived, thoughts included.
+
+        Turns that are `silent` had none.
+        """
         first = to or target()
         self.count += 1
         session = session or f"s{self.count}"
@@ -106,7 +109,7 @@ class StoredConversations:
             had = [p for p in spoken if isinstance(p, Thought)]
             made = (
                 []
-                if had or not think
+                if had or number in silent
                 else [thought(text, to.origin, seal=f"seal-{text}" if sealed else "")]
             )
             turn = Turn(

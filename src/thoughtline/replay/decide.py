@@ -31,6 +31,7 @@ from thoughtline.replay.echo import (
     echo_is_blank,
     echo_is_identical,
     echo_is_respelled,
+    echo_stands_in,
     echo_suffices,
     echoed,
     echoed_in_place,
@@ -41,6 +42,7 @@ from thoughtline.replay.echo import (
 )
 from thoughtline.replay.gaps import last_gap, stays
 from thoughtline.replay.guard import (
+    UNFINISHED,
     Target,
     render,
     sendable,
@@ -63,6 +65,8 @@ _LOOPS = (Scope.LOOP, Scope.FIRST_CALL)
 _DECISIVE = frozenset({_REQUIRED, _IGNORED, *NEVER})
 """Needs that decide something; others say how much is lost without a thought."""
 _OVER_LIMIT = "over the limit"
+_ONLY_OURS = UNFINISHED | {UNREADABLE}
+"""Reasons for which a logged thought is not put back, and that say nothing against the client's."""
 _TAKEN_OUT = frozenset({REFUSED, _OVER_LIMIT, "quarantined"})
 """Reasons for which also a block that the client itself sends was taken out, and stays out."""
 
@@ -184,6 +188,9 @@ class _Planner:
         before_gap: bool,
     ) -> None:
         """Decide about an output whose turn is in the log."""
+        if not entry.thoughts:
+            self._had_none(index, turn, match, need, echo)
+            return
         prefix = self.policy.prefix
         behind = self._prefix(index) if prefix else ""
         from_log = self.path.from_log
@@ -203,14 +210,28 @@ class _Planner:
             self._sign(index, turn, match, placed, reasons[0])
         elif placed:
             self._send(index, turn, match, entry, echo=echo, placed=placed, reasons=reasons)
-        elif entry.thoughts or reasons:
+        elif need is _REQUIRED and sticky not in _TAKEN_OUT and self._stands(echo, reasons):
+            self._record(index, Action.EXACT, reasons[0], match, thoughts=len(echo))
+        else:
             self._without(index, turn, match, need, reasons[0], drop=True, left=len(reasons))
-        elif sticky == REFUSED:
+
+    def _had_none(
+        self, index: int, turn: Turn, match: TurnMatch, need: Need, echo: list[Thought]
+    ) -> None:
+        """Decide about a turn that was made without a thought: it lacks none."""
+        if self._sticky(index) == REFUSED:  # the provider does not take it without
             self._without(index, turn, match, need, REFUSED, drop=True)
         elif echo and not echo_is_blank(echo):
             self._record(index, Action.EXACT, "client's own", match, thoughts=len(echo))
         else:
-            self._without(index, turn, match, need, "had none")
+            self._record(index, Action.ABSENT, "had none", match)
+
+    def _stands(self, echo: Sequence[Thought], reasons: Iterable[str]) -> bool:
+        """Whether the client brings a thought that is good there, and only the log's is not."""
+        if echo_is_blank(echo) or not _ONLY_OURS.issuperset(reasons):
+            return False
+        reads, signed = self.policy.reads, self.policy.signed
+        return all(t.carrier in reads and (t.sealed or not signed) for t in echo)
 
     def _send(
         self,
@@ -304,12 +325,12 @@ class _Planner:
     ) -> None:
         """Send this output without its thought: absent, as a placeholder, or with thinking off."""
         echo = echoed(turn)
-        nothing_to_drop = match.entry is None and not echo
-        action = Action.DROPPED if drop and not nothing_to_drop else Action.ABSENT
+        lost = match.entry.thoughts if match.entry is not None else ()
+        action = Action.DROPPED if drop and (echo or lost) else Action.ABSENT
         if need is _REQUIRED and self.policy.lost:
             action = Action.PLACEHOLDER
             placed = [PlacedThought(_first(turn), self.policy.reads[0], self.policy.lost)]
-            if not echo_is_identical(turn, echo, placed):
+            if not echo_stands_in(turn, echo, placed):
                 self._revise(index, placed)
         else:
             if need is _REQUIRED and self.policy.off:
@@ -318,9 +339,9 @@ class _Planner:
             items = drop and self.items
             if (drop and echo) or items:
                 self._revise(index, [], anonymous=items)
-        if reason != "had none" and self._full_key(index) not in self.skipped_before:
+        if self._full_key(index) not in self.skipped_before:
             self.skipped[self._full_key(index)] = reason
-        if nothing_to_drop or (match.reason == TIED and reason in UNMATCHED):
+        if (match.entry is None and not echo) or (match.reason == TIED and reason in UNMATCHED):
             reason = match.reason
         self._record(index, action, reason, match, left=left or (len(echo) if drop else 0))
 

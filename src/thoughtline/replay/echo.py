@@ -6,8 +6,15 @@ of the client's own.
 
 from collections.abc import Mapping, Sequence
 
+from thoughtline.dialects import splice
 from thoughtline.dialects.base import PlacedThought
-from thoughtline.dialects.thoughts import joined_part, same_json, same_spelling, same_thought
+from thoughtline.dialects.thoughts import (
+    joined_part,
+    make_thought,
+    same_json,
+    same_spelling,
+    same_thought,
+)
 from thoughtline.log import keys as k
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import RIDING, Blob, Carrier, Part, Thought
@@ -60,6 +67,19 @@ def echo_is_identical(turn: Turn, echo: Sequence[Thought], placed: Sequence[Plac
     if _are_same(mine, placed):
         return True
     return parts and _are_same(_uncut(mine), _uncut(placed))
+
+
+def echo_stands_in(turn: Turn, echo: Sequence[Thought], placed: Sequence[PlacedThought]) -> bool:
+    """Whether the client has put a placeholder of its own in the place of a lost thought.
+
+    Whoever takes an empty text there takes any; a value that stands for a signature is one of few.
+    """
+    if echo_is_identical(turn, echo, placed):
+        return True
+    carrier, raw = placed[0].carrier, placed[0].raw
+    if carrier in RIDING or not echo_is_blank(echo) or carrier not in {t.carrier for t in echo}:
+        return False
+    return not make_thought(carrier, splice.loads(raw.encode())).text
 
 
 def _are_same(mine: Sequence[PlacedThought], wanted: Sequence[PlacedThought]) -> bool:

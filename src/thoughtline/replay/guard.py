@@ -17,9 +17,10 @@ from thoughtline.dialects.thoughts import (
     convert,
     without_id,
 )
+from thoughtline.log.decisions import UNREADABLE
 from thoughtline.log.events import Outcome
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import Carrier, Origin, Thought
+from thoughtline.log.parts import RIDING, Carrier, Origin, Thought
 from thoughtline.log.turns import Place, Turn, output_shape, places
 from thoughtline.providers.catalogue import same_company
 from thoughtline.providers.contracts import Policy
@@ -28,6 +29,11 @@ _SEALED_BESIDE_TEXT = frozenset({Carrier.REASONING_DETAILS, Carrier.REASONING_OP
 """Sealed carriers whose readable text is sent beside them: both go back, or neither."""
 
 _COMPLETED = Outcome.COMPLETED
+
+UNFINISHED = frozenset(
+    {f"turn {outcome.value}" for outcome in Outcome if outcome is not _COMPLETED} | {"dangling"}
+)
+"""Why a thought that is whole is not put back: nothing came of it, as far as is known."""
 
 NEEDS_FOLLOWER = frozenset({Carrier.ITEM, Carrier.BLOCK})
 """Carriers that providers refuse when nothing follows them."""
@@ -84,12 +90,12 @@ def sendable(
     has_sealed_half = len(entry.thoughts) > 1 and _has_sealed_half(entry.thoughts)
     for thought, place in zip(entry.thoughts, where, strict=False):
         sealed = bool(thought.seals) or (has_sealed_half and thought.carrier in STRING_CARRIERS)
-        if entry.outcome is not _COMPLETED:
-            reasons.append(f"turn {entry.outcome.value}")
-        elif quarantined and len(kept) + len(reasons) in quarantined:
+        if quarantined and len(kept) + len(reasons) in quarantined:
             reasons.append("quarantined")
         elif thought.forgotten:
             reasons.append("forgotten")
+        elif entry.outcome is not _COMPLETED and not _signs_call(thought, place):
+            reasons.append(f"turn {entry.outcome.value}")
         elif only_thoughts or (place.kind == "end" and thought.carrier in NEEDS_FOLLOWER):
             reasons.append("dangling")
         elif field := guard(thought.origin, target, sealed=sealed):
@@ -102,7 +108,7 @@ def sendable(
             kept.append((thought, place))
     placed = render(kept, turn, policy) if kept else []
     if kept and not placed:
-        reasons.append("unreadable there")
+        reasons.append(UNREADABLE)
     return placed, reasons
 
 
@@ -128,6 +134,11 @@ def without_item_ids(placed: Sequence[PlacedThought]) -> list[PlacedThought]:
     return [
         PlacedThought(p.place, item, without_id(p.raw)) if p.carrier is item else p for p in placed
     ]
+
+
+def _signs_call(thought: Thought, place: Place) -> bool:
+    """Whether a thought is the signature of a call: whole as soon as the call is."""
+    return thought.carrier in RIDING and place.kind == "call"
 
 
 def _has_sealed_half(thoughts: Sequence[Thought]) -> bool:

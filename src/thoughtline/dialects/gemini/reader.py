@@ -282,15 +282,20 @@ class GeminiReader(BaseReader):
             self.usage = _usage(counts)
 
     def _canonical(self) -> list[StreamEvent]:
-        """Return the canonical events of everything that is complete, in order of arrival."""
+        """Return the canonical events of everything that is complete, in order of arrival.
+
+        A call comes in one piece, however the answer ends, and with it all that is before it.
+        """
         finished = self.done and self.outcome is not Outcome.FAILED
+        calls = [at for at, run in enumerate(self._runs, 1) if run.kind == "call"]
+        whole = len(self._runs) if finished else max(calls, default=0)
         emitted: list[StreamEvent] = []
-        for run in self._runs:
+        for at, run in enumerate(self._runs):
             if (found := run.thought()) is not None:
                 aborted = not finished and run.watch is not None and run.watch.closed is None
                 carrier, raw = found
                 emitted.append(self.reasoning(carrier, raw, run.watch, aborted=aborted))
-            if finished and run.kind not in SEPARATE:
+            if at < whole and run.kind not in SEPARATE:
                 emitted.append(run.event())
         return emitted
 

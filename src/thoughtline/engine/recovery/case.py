@@ -128,6 +128,20 @@ class Case(Struct, frozen=True, kw_only=True):
         target = replace(target, policy=strengthened(target.policy, quirk))
         return Correction(quirk=quirk, target=target)
 
+    def demanding(self, quirk: Quirk, *rewrites: Rewrite) -> Correction:
+        """By a row that demands thoughts, also of outputs that had none: it has refused those."""
+        silent = {
+            sent.key
+            for sent in self.sent()
+            if sent.entry is not None and not sent.entry.thoughts and not sent.thoughts
+        }
+        overrides = replace(
+            self.overrides,
+            refused=self.overrides.refused | silent,
+            rewrites=(*self.overrides.rewrites, *rewrites),
+        )
+        return replace(self.with_quirk(quirk), overrides=overrides)
+
     def with_field(self, name: str, raw: bytes | None, quirk: Quirk | None = None) -> Correction:
         """The same request with one top-level member set, or removed."""
         fields = {**self.overrides.fields, name: raw}

@@ -38,13 +38,15 @@ def _demanded(case: Case, scope: Scope) -> Iterator[Correction]:
         more = {"reads": (carrier, *others), "copies": bool(others)}
     if dialect.reasoning_before_each_call:
         more["every_call"] = True
+    if policy.need is Need.REQUIRED:
+        yield case.demanding(Quirk(lost=policy.lost, off=policy.off))
     quirk = Quirk(need=Need.REQUIRED, scope=scope, with_tools=False, thinks=True, **more)
     for value in dict.fromkeys((policy.lost, *values) if policy.lost else values):
-        yield _thinking(case, case.with_quirk(replace(quirk, lost=value)))
+        yield _thinking(case, case.demanding(replace(quirk, lost=value)))
     off = policy.off or (
         THINKING_OFF.get(dialect.name) if "in the thinking mode" in case.text else None
     )
-    yield _thinking(case, case.with_quirk(replace(quirk, lost="", off=off)))
+    yield _thinking(case, case.demanding(replace(quirk, lost="", off=off)))
 
 
 def _thinking(case: Case, correction: Correction) -> Correction:

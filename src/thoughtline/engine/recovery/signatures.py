@@ -32,6 +32,7 @@ def sign_or_bypass(case: Case) -> Iterator[Correction]:
     if carrier is None:
         return
     others = tuple(c for c in case.policy.reads if c is not carrier)
+    path = replace(case.decision.path, thinking=True)
     for value in (BYPASS, ENCODED):
         quirk = Quirk(
             need=Need.REQUIRED,
@@ -40,9 +41,7 @@ def sign_or_bypass(case: Case) -> Iterator[Correction]:
             lost=_SHAPES[carrier].format(value),
             thinks=True,
         )
-        path = case.decision.path
-        path = replace(path, thinking=True) if path.thinking is False else path
-        yield replace(case.with_quirk(quirk), path=path)
+        yield replace(case.demanding(quirk), path=path)
 
 
 def _carrier(case: Case) -> Carrier | None:

@@ -230,6 +230,7 @@ class Simulator(ABC):
             pieces = (*pieces, Say(f"Done. {self.mark}".strip()))
         shown = [piece[-1] for piece in pieces if not isinstance(piece, Think)]
         exchange.marked = any(exchange.serial in text for text in shown)
+        self.ledger.answer(exchange.serial, exchange.marker, exchange.turn, marked=exchange.marked)
         return pieces
 
     def emit(self, exchange: Exchange, carrier: str, value: str, slot: str = "") -> str:

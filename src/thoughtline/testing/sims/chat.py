@@ -88,9 +88,14 @@ class ChatSimulator(Simulator):
         view = read(exchange.request.body, self.row.roles)
         if isinstance(view, Flaw):
             return self.reject(self.row.complain(view))
-        self.enter(exchange, view.first_user_text, self.echoes(view))
+        echoes = self.echoes(view)
+        self.enter(exchange, view.first_user_text, echoes)
         genuine = functools.partial(self.genuine, exchange)
-        case = Case(view, self.row.thinks(view), genuine, self.ledger.siblings)
+
+        def silent(nth: int) -> bool:
+            return self.ledger.silent(exchange.marker, nth, echoes[nth].visible)
+
+        case = Case(view, self.row.thinks(view), genuine, self.ledger.siblings, silent)
         for check in self.row.checks:
             if refusal := check(case):
                 return self.reject(refusal, prefix=self.row.error_prefix if view.stream else b"")

@@ -28,6 +28,8 @@ class Case(NamedTuple):
     """Was this sealed here, for this account (and over these claims)?"""
     siblings: Callable[[str], int]
     """How many thoughts were emitted together with this one; 0 when it is not known."""
+    silent: Callable[[int], bool]
+    """Whether the nth assistant message was answered here, and without a thought."""
 
 
 Check: TypeAlias = Callable[[Case], Refusal | None]
@@ -39,16 +41,18 @@ Check: TypeAlias = Callable[[Case], Refusal | None]
 def all_turns(text: str, key: str = "reasoning_content", *, blank: str = "pro") -> Check:
     """Every assistant message must have the key, when the request has tools.
 
-    A model whose name contains `blank` takes no empty string (hermes-agent#17341: Pro wants `" "`).
+    One that was answered without a thought needs none. A model whose name contains `blank` takes no
+    empty string in place of another's (hermes-agent#17341: Pro wants `" "`).
     """
 
     def check(case: Case) -> Refusal | None:
         if not (case.thinking and case.view.tools):
             return None
         strict = blank in case.view.model.lower()
-        values = [message.get(key) for _, message in case.view.assistants()]
-        if any(value is None or (strict and value == "") for value in values):
-            return Refusal(400, text)
+        for nth, (_, message) in enumerate(case.view.assistants()):
+            value = message.get(key)
+            if (value is None or (strict and value == "")) and not case.silent(nth):
+                return Refusal(400, text)
         return None
 
     return check

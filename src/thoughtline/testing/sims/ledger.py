@@ -86,6 +86,22 @@ class Ledger:
         self._by_serial: dict[str, list[Emission]] = {}
         self._by_turn: dict[tuple[str, int], list[str]] = {}
         self._by_value: dict[str, list[Emission]] = {}
+        self._answered: dict[tuple[str, int] | str, list[str]] = {}
+
+    def answer(self, serial: str, marker: str, turn: int, *, marked: bool) -> None:
+        """Note an exchange, with thoughts or without; `marked` as in `add`."""
+        key = serial if marked else (marker, turn)
+        self._answered.setdefault(key, []).append(serial)
+
+    def silent(self, marker: str, turn: int, visible: str) -> bool:
+        """Whether this assistant turn is known, and was answered without a thought."""
+        named = list(dict.fromkeys(self._serial.findall(visible)))
+        if named:
+            return all(name in self._answered and not self._thought(name) for name in named)
+        return any(not self._thought(one) for one in self._answered.get((marker, turn), ()))
+
+    def _thought(self, serial: str) -> bool:
+        return any(emission.value.strip() for emission in self._by_serial.get(serial, ()))
 
     def add(self, emission: Emission, *, marked: bool) -> None:
         """Note a thought; `marked` when its turn's visible output carries the serial."""

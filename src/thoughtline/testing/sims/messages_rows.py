@@ -43,8 +43,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Its errors have Anthropic's shape, it asks for Anthropic's headers, and knows all params."""
 
 
-def _older(name: str, family: str) -> Model:
-    return Model(name=name, family=family, reads=(family,))
+_BOTH = ("enabled", "adaptive", "disabled")
+
+
+def _older(name: str, family: str, kinds: tuple[str, ...] = ("enabled", "disabled")) -> Model:
+    return Model(name=name, family=family, reads=(family,), kinds=kinds)
 
 
 # platform.claude.com/docs/en/build-with-claude/preserved-thinking, "Switching models".
@@ -99,6 +102,9 @@ ROWS: dict[str, Row] = {
             _older("claude-sonnet-4-5", "sonnet"),
             _older("claude-opus-4-5", "opus"),
             _older("claude-haiku-4-5", "haiku"),
+            _older("claude-opus-4-7", "opus", ("adaptive", "disabled")),
+            _older("claude-opus-4-6", "opus", _BOTH),
+            _older("claude-sonnet-4-6", "sonnet", _BOTH),
         ),
         binding="text",
     ),
@@ -114,7 +120,7 @@ ROWS: dict[str, Row] = {
                 name=name,
                 family="deepseek",
                 reads=("deepseek",),
-                kinds=("enabled", "adaptive", "disabled"),
+                kinds=_BOTH,
                 thinks=True,
             )
             for name in ("deepseek-v4-flash", "deepseek-v4-pro")
