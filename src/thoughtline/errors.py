@@ -20,7 +20,8 @@
     - Unavailable      locked, full, read-only or gone: try again, nothing acknowledged is lost
       - SecretMismatch  the shared store belongs to another secret than this node's
     - Corrupt          the file is damaged: says which file and the way out
-    - SealError        what is sealed cannot be opened: says which key is missing, or what was moved
+    - Damaged          one stored value is damaged: it is left out, and everything else is read
+    - SealError        what is sealed cannot be opened: says which key is missing
       - KeyGone        its key was deleted with its tenant: it reads as if it was not there
     - Conflict         somebody else wrote to the session first
 
@@ -120,6 +121,10 @@ class SecretMismatch(Unavailable):
 
 class Corrupt(StoreError):
     """The store's file is damaged."""
+
+
+class Damaged(StoreError):
+    """One stored value is damaged: it does not open, or makes no sense."""
 
 
 class SealError(StoreError):

@@ -158,7 +158,7 @@ def test_words_that_are_not_json():
 async def test_while_the_store_is_down_only_turns_wait_for_it():
     store = CachedStore(MemoryStore())
     gateway = InProcessGateway(ScriptedWire(Answer(400, REFUSAL)), store=store)
-    store.damage = "the disk is gone"
+    store.corrupt = "the disk is gone"
     answer = await gateway.post(PATH, ASKED)
     assert answer.header("x-thoughtline-request") is None
     assert (store.backlog, await kept(gateway)) == (0, [])

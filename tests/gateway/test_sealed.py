@@ -1,12 +1,15 @@
 """A gateway whose store is sealed: clients notice nothing, and neither file says a word."""
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 
 import httpx2
 import pytest
 from click.testing import CliRunner
 
+from stores.damaging import flipped
 from stores.samples import turn
 from support.gateway_process import Process
 from support.sqlite_files import held
@@ -115,3 +118,36 @@ def test_a_gateway_without_the_key_does_not_start_and_says_which(tmp_path):
     assert f"the key {key.id} is not in the ring" in refused(tmp_path)
     settings.write_text(f'[store]\nurl = "sqlite:///{store}"\n')
     assert f"is sealed with the key {key.id}" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("column", ["memo", "thoughts", "said"])
+def test_one_damaged_bit_costs_one_thought(gateway, tmp_path, column):
+    other = [{"role": "user", "content": "something else"}]
+    _, messages = gateway.talk(3, SAID)
+    _, other = gateway.talk(2, other)
+    gateway.kill()
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.db")) as db:
+        [(place, value)] = db.execute(
+            f"SELECT position, {column} FROM batches WHERE memo <> '' ORDER BY position LIMIT 1"
+        )
+        db.execute(f"UPDATE batches SET {column} = ? WHERE position = ?", (flipped(value), place))
+        db.commit()
+    gateway.start()
+    lost = 0 if column == "said" else 1
+    assert replayed(gateway.exchange(messages)).startswith(f"restored={3 - lost}; missed=0")
+    assert replayed(gateway.exchange(other)).startswith("restored=2; missed=0")
+    listed = httpx2.get(gateway.url + "/api/sessions").json()["sessions"]
+    assert [row["damaged"] for row in listed] == [False, True]
+    for path in ("/api/requests", f"/api/sessions/{listed[1]['id']}", "/api/sessions?q=mend"):
+        assert httpx2.get(gateway.url + path).status_code == 200
+    ready = httpx2.get(gateway.url + "/ready")
+    assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+    assert f"values of 1 session(s) are damaged ({listed[1]['id']})" in ready.json()["reasons"][0]
+    told = CliRunner().invoke(main, ["doctor", "--offline"])
+    assert told.exit_code == 1 and f"damaged: {listed[1]['id']}" in " ".join(told.output.split())
+    marked = CliRunner().invoke(main, ["sessions"]).output.count("(damaged)")
+    assert marked == (column != "memo")  # a command reads no index
+    if column == "memo":  # it can be made again from the log
+        assert CliRunner().invoke(main, ["index", "--rebuild"]).exit_code == 0
+        reply = gateway.exchange([*messages, {"role": "user", "content": "go on"}])
+        assert replayed(reply).startswith("restored=3; missed=0")

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thoughtline.errors import ThoughtlineError, Unreadable
+from thoughtline.errors import ThoughtlineError, TurnNotFound, Unreadable
 from thoughtline.log.events import (
+    DAMAGED,
+    DAMAGED_VERSION,
     AssistantMessage,
     Event,
     Outcome,
@@ -21,7 +23,16 @@ from thoughtline.log.events import (
     UserMessage,
     draft,
 )
-from thoughtline.log.parts import Call, Carrier, Decision, Origin, Result, Text, Thought
+from thoughtline.log.parts import (
+    UNREADABLE_THOUGHT,
+    Call,
+    Carrier,
+    Decision,
+    Origin,
+    Result,
+    Text,
+    Thought,
+)
 from thoughtline.log.sessions import Session
 from thoughtline.log.usage import Usage
 
@@ -110,13 +121,44 @@ def test_a_gap_is_an_error_that_says_what_to_do():
         session.apply(event(TurnStarted(), 0))
 
 
-def test_a_damaged_event_leaves_the_session_as_it_was():
-    session = Session("s").extend(log(start("t1")))
-    bad = msgspec.structs.replace(event(say("x"), 1, parent="t1"), data="{")
-    with pytest.raises(Unreadable):
-        session.apply(bad)
-    session.apply(event(say("x"), 1, parent="t1"))
-    assert session.turn("t1").output == (Text(text="x"),)
+def damaged(made):
+    return msgspec.structs.replace(made, data="{")
+
+
+def test_a_damaged_event_does_not_hide_the_others():
+    session = Session("s").extend(log(start("t1"), (say("a"), "t1"), start("t2", "t1")))
+    session.apply(damaged(event(say("x"), 3, parent="t2")))
+    session.apply(event(say("y"), 4, parent="t2"))
+    assert session.turn("t2").output == (Text(text="y"),)
+    assert (session.skipped, session.damaged) == (1, 1)
+    assert [turn.id for turn in session.whole_turns] == ["t1"]
+    assert [turn.id for turn in session.path("t1")] == ["t1"]
+    with pytest.raises(Unreadable, match="a part of turn 't2' cannot be read"):
+        session.path("t2")
+
+
+def test_a_damaged_event_of_an_unknown_turn_belongs_to_the_last_one():
+    session = Session("s").extend(log(start("t1"), (say("a"), "t1"), start("t2", "t1")))
+    session.apply(Event("s", 3, "", "", 0.0, DAMAGED, DAMAGED_VERSION, ""))
+    assert [turn.id for turn in session.whole_turns] == ["t1"]
+
+
+def test_a_turn_whose_start_is_damaged_is_not_there():
+    facts = log(start("t1"), (say("a"), "t1"), start("t2", "t1"), start("t3", "t2"))
+    facts[2] = damaged(facts[2])
+    session = Session("s").extend(facts)
+    assert [turn.id for turn in session.whole_turns] == ["t1", "t3"]
+    with pytest.raises(TurnNotFound):
+        session.path("t3")
+
+
+@pytest.mark.parametrize("change", [{"data": "{"}, {"version": 99, "data": "{}"}])
+def test_a_thought_that_cannot_be_read_keeps_its_place(change):
+    facts = log(start("t1"), *[(Reasoning(thought=thought(n)), "t1") for n in "abc"])
+    facts[2] = msgspec.structs.replace(facts[2], **change)
+    session = Session("s").extend(facts)
+    assert session.turn("t1").thoughts == (thought("a"), UNREADABLE_THOUGHT, thought("c"))
+    assert session.path("t1") == session.turns
 
 
 def test_a_turn_starts_once():

@@ -24,7 +24,7 @@ from thoughtline.errors import Conflict, StoreError, Unavailable
 from thoughtline.log.decisions import Action, ReplayDecision
 from thoughtline.log.events import Outcome, Reasoning, TurnEnded, TurnStarted, Usage, draft
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import Carrier, Timing
+from thoughtline.log.parts import UNREADABLE_THOUGHT, Carrier, Timing
 from thoughtline.log.sessions import Session
 from thoughtline.log.turn_counts import COARSE, FINE
 from thoughtline.stores.base import (
@@ -367,13 +367,14 @@ class Finding(StoreContract):
         await store.append(Batch(session="s", tenant="T", drafts=(), index=(indexed,)))
         assert await store.find("T", [b"\x00\xff", b""]) == {b"\x00\xff": [indexed], b"": [indexed]}
 
-    async def test_a_thought_that_cannot_be_read_takes_its_turn_along(self, store):
+    async def test_a_thought_that_cannot_be_read_keeps_its_place(self, store):
         newer = plain(type="reasoning", parent="t1", version=99, data='{"thought": 1}')
         garbage = plain(type="reasoning", parent="t2", data="{}")
         await store.append(turn("s", "t1", '"one"', keys=[A], drafts=(newer,)))
         await store.append(turn("s", "t2", '"two"', keys=[B], drafts=(garbage,)))
         found = await store.find("T", [A, B])
-        assert [m.thoughts for m in (*found[A], *found[B])] == [(), ()]
+        left = [[t.unreadable for t in m.thoughts] for m in (*found[A], *found[B])]
+        assert left == [[False, True], [False, True]]
 
     async def test_data_cannot_pretend_to_be_another_thought(self, store):
         body = '{"thought":{"type":"thought","carrier":"think","raw":"1"}}'
@@ -383,7 +384,7 @@ class Finding(StoreContract):
             await store.append(turn("z", "t2", keys=[B], drafts=(draft,)))
             found = await store.find("T", [A, B])
             assert {t.raw for t in found[A][0].thoughts} == {'"mine"'}
-            assert found[B][0].thoughts == ()
+            assert found[B][0].thoughts == (UNREADABLE_THOUGHT,) * len(found[B][0].thoughts)
 
     async def test_refusals_are_applied(self, store):
         await store.append(turn("s", "t1", '"a"', '"b"', '"c"', keys=[A]))

@@ -10,7 +10,7 @@ from thoughtline.stores.cached import CachedStore
 
 OWN = (
     *("append", "find", "continued", "purge", "forget", "erase", "reindex", "close", "shared"),
-    *("trouble", "learned"),
+    *("trouble", "learned", "damage"),
     "summarise",
 )
 PASSED_ON = [name for name in vars(Store) if not name.startswith("_") and name not in OWN]

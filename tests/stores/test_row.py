@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from stores.samples import after, fork, notes, plain, refusal, turn
-from thoughtline.errors import SealError
+from thoughtline.errors import Damaged, SealError
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import Batch
 from thoughtline.stores.row import (
@@ -136,7 +136,7 @@ def test_all_content_is_sealed_in_its_place_and_all_keys_are_blinded():
     assert unpacked([row], batch, cipher) == number_events(batch, 0)
     assert unpacked(plain_rows, batch) == number_events(batch, 0)  # the same rows may go again
     for elsewhere in (RowPlace("T", "z", "t1"), RowPlace("T", "s", "t2")):
-        with pytest.raises(SealError):
+        with pytest.raises(Damaged):
             open_events(0, row.thoughts, row.said, elsewhere, cipher)
     with pytest.raises(SealError, match="no keys are given"):
         open_entry(row.memo, RowPlace("T", "s", "t1"), PLAIN)

@@ -9,7 +9,8 @@ import os
 import shutil
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -23,6 +24,8 @@ from thoughtline.errors import SettingsError, StoreError
 from thoughtline.gateway.pages.status import Readiness
 from thoughtline.gateway.settings import Settings, UpstreamSettings, exposed, is_loopback, mask
 from thoughtline.stores import is_shared, open_store
+from thoughtline.stores.base import Store
+from thoughtline.stores.checking import check_newest
 from thoughtline.stores.spill import count_waiting
 from thoughtline.stores.sqlite.quick_check import quick_check
 
@@ -180,12 +183,15 @@ async def _store(settings: Settings) -> list[Diagnostic]:
         return [Diagnostic(about="store", level="note", text=text)]
     path = store_file(url)
     if path is None:
-        return [await _opens(settings)]
+        opened = await _opens(settings)
+        return [opened if opened.level != "ok" else await _readable(settings, opened)]
     opened = await _opens(settings) if _exists(path) else _can_be_created(path)
     if opened.level == "ok" and _exists(path):
         opened = _writable(path)
     if opened.level == "ok" and _exists(path):
         opened = await asyncio.to_thread(_undamaged, path, opened)
+    if opened.level != "problem" and _exists(path):
+        opened = await _readable(settings, opened)
     return [opened, *_spilled(path), *_disk(path)]
 
 
@@ -215,20 +221,48 @@ def _nearest_folder(folder: Path) -> Path:
 
 async def _opens(settings: Settings) -> Diagnostic:
     url = settings.store.url
-    mark = b""
     try:
-        if is_shared(url):  # nodes with another secret would find nothing
-            mark = fingerprint(store_secret(url, os.environ, settings.store.secret))
-        keychain = settings.store.keychain(os.environ)
-        store = open_store(url, keychain=keychain, fingerprint=mark, upgrade=settings.store.migrate)
-        try:
+        async with _store_of(settings) as store:
             stats = await store.stats()
-        finally:
-            await store.close()
     except (SettingsError, StoreError) as error:
         advice = "look at `store.secret`" if "store.secret" in str(error) else "look at `store.url`"
         return Diagnostic(about="store", level="problem", text=mask(str(error)), advice=advice)
     return Diagnostic(about="store", text=f"{mask(url)}: {stats.sessions} session(s)")
+
+
+@asynccontextmanager
+async def _store_of(settings: Settings) -> AsyncIterator[Store]:
+    url, mark = settings.store.url, b""
+    if is_shared(url):  # nodes with another secret would find nothing
+        mark = fingerprint(store_secret(url, os.environ, settings.store.secret))
+    keychain = settings.store.keychain(os.environ)
+    store = open_store(url, keychain=keychain, fingerprint=mark, upgrade=settings.store.migrate)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _readable(settings: Settings, opened: Diagnostic) -> Diagnostic:
+    """Read what was used last, for a bounded time."""
+    try:
+        async with _store_of(settings) as store:
+            report = await check_newest(store, CHECK_SECONDS)
+    except StoreError as error:
+        advice = "look at `store.url`"
+        return Diagnostic(about="store", level="problem", text=mask(str(error)), advice=advice)
+    if report.sound:
+        looked = "all of it" if report.complete else f"the last {report.sessions} session(s)"
+        return msgspec.structs.replace(opened, text=f"{opened.text}; {looked} can be read")
+    names = ", ".join((report.unreadable + report.gaps)[:3])
+    count = len(report.unreadable) + len(report.gaps)
+    return Diagnostic(
+        about="store",
+        level="problem",
+        text=f"{count} of {report.sessions} session(s) are damaged: {names}; "
+        f"{'; '.join(report.reasons[:1]) or 'events are missing'}",
+        advice="`thoughtline store check` names all; put a backup in its place, or delete them",
+    )
 
 
 def _writable(path: Path) -> Diagnostic:

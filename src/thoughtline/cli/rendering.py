@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from thoughtline.errors import Unreadable
 from thoughtline.log.durations import ThoughtSpan, thought_spans
 from thoughtline.log.events import (
     AssistantMessage,
@@ -148,7 +149,11 @@ def event_line(event: Event) -> str:
 
 def _brief(event: Event) -> str:
     """An event on one line; of a thought only how long it took."""
-    match event.body():
+    try:
+        body = event.body()
+    except Unreadable:
+        return click.style("(damaged)", fg="red")
+    match body:
         case UserMessage(parts=parts):
             turn = Turn(input=parts)
         case ToolResult(result=result):

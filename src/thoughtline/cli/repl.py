@@ -137,7 +137,7 @@ class Repl:
         self._note(span.text, dim=True)
 
     def _event(self, event: Event) -> None:
-        match event.body():
+        match event.readable_body():
             case TurnStarted():
                 self._timed, self._thoughts = 0, []
                 self._announced = self._answering = False

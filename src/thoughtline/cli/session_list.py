@@ -7,7 +7,14 @@ from msgspec import Struct
 
 from thoughtline.cli.rendering import ago, brief, short_id, short_ids
 from thoughtline.errors import Unreadable
-from thoughtline.log.events import Event, SessionForked, TurnEnded, TurnStarted, UserMessage
+from thoughtline.log.events import (
+    DAMAGED_VERSION,
+    Event,
+    SessionForked,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
 from thoughtline.log.parts import Text
 from thoughtline.log.usage import usage_of
 from thoughtline.stores.base import SessionSummary, Store
@@ -29,6 +36,7 @@ class ListedSession(Struct, kw_only=True):
     turns: int = 0
     input: int = 0  # tokens, as far as the providers counted them
     output: int = 0
+    damaged: bool = False  # some of what is stored of it cannot be read
 
 
 async def session_row(store: Store, summary: SessionSummary) -> ListedSession:
@@ -46,6 +54,7 @@ async def session_row(store: Store, summary: SessionSummary) -> ListedSession:
     while events := await store.read(summary.session, after=after, limit=_PAGE):
         after = events[-1].seq
         _add(row, events, models, dialects)
+    row.damaged = row.damaged or summary.session in store.damage
     row.turns, row.models = (
         len(models),
         [model for model in dict.fromkeys(models.values()) if model],
@@ -57,11 +66,13 @@ def _add(
     row: ListedSession, events: Sequence[Event], models: dict[str, str], dialects: dict[str, str]
 ) -> None:
     for event in events:
+        row.damaged = row.damaged or event.version == DAMAGED_VERSION
         if event.type not in _READ or (event.type == "user_message" and row.words):
             continue  # thoughts, calls and results are not decoded
         try:
             body = event.body()
         except Unreadable:
+            row.damaged = True
             continue
         match body:
             case TurnStarted(target=target):
@@ -95,4 +106,5 @@ def session_lines(rows: Sequence[ListedSession], *, head: bool) -> Iterator[str]
         turns = f"{row.turns} turn{'' if row.turns == 1 else 's'}"
         tokens = f"{row.input:,} in, {row.output:,} out" if row.input or row.output else "-"
         about = f"{turns:>9}  {tokens:>20}  {model:<{model_width}}"
-        yield f"{id:<{width}} {when}  {about}  {brief(row.words, 60)}".rstrip()
+        words = click.style("(damaged) ", fg="red") * row.damaged + brief(row.words, 60)
+        yield f"{id:<{width}} {when}  {about}  {words}".rstrip()

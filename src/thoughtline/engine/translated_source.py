@@ -74,7 +74,7 @@ class TranslatedSource(ClientSource):
         try:
             for session in {entry.session for entries in found.values() for entry in entries}:
                 folded = Session(session).extend(await self._store.read(session))
-                self._logged |= {turn.id: turn for turn in folded.turns}
+                self._logged |= {turn.id: turn for turn in folded.whole_turns}
         except (StoreError, ThoughtlineError) as problem:
             return found, error or str(problem)
         return found, error

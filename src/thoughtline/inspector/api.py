@@ -187,7 +187,13 @@ class InspectorApi:
         heads, branches = _tree(outline, running)
         origin = outline.origin
         return SessionPage(
-            session=session_shape(summary, outline, running, prices=self._prices),
+            session=session_shape(
+                summary,
+                outline,
+                running,
+                prices=self._prices,
+                damaged=summary.session in self._store.damage,
+            ),
             turns=shapes,
             heads=heads,
             branches=branches,

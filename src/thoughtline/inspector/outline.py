@@ -18,6 +18,7 @@ from thoughtline.inspector.shapes import DecisionCounts
 from thoughtline.inspector.titles import raw_title, title_of
 from thoughtline.log.decisions import ReplayDecision, tally
 from thoughtline.log.events import (
+    DAMAGED_VERSION,
     AssistantMessage,
     Body,
     Event,
@@ -72,6 +73,7 @@ class SessionOutline(TurnTree[TurnOutline]):
         self.title = ""  # the first question; until there is one, the first answer
         self._asked = False
         self.thoughts = 0
+        self.damaged = False  # an event that an outline is made of, or a thought, is damaged
         self.totals = Counter[str]()  # decisions by kind, each once however often it is repeated
         self.spent: dict[tuple[str, str], Counter[str]] = {}  # provider, model → tokens, turns
         self._resolved = ""  # the turn whose decisions were asked for last
@@ -92,10 +94,12 @@ class SessionOutline(TurnTree[TurnOutline]):
             return
         if (turn := self.turns.get(event.parent)) is not None:
             turn.last = event.seq
+        if event.version == DAMAGED_VERSION:
+            self.damaged = True
         if event.type == "reasoning":
             self.thoughts += 1
         elif event.type in _READ and not (self._asked and event.type in _MESSAGES):
-            self._take(turn, event, readable_body(event))
+            self._take(turn, event, self._readable_body(event))
 
     def _take(self, turn: TurnOutline | None, event: Event, body: Body | None) -> None:
         """Take in what an event says; without a body it is damaged, or of a newer version."""
@@ -129,7 +133,7 @@ class SessionOutline(TurnTree[TurnOutline]):
     def _start(self, event: Event) -> None:
         if event.id in self.turns:
             return  # a turn starts once
-        body = readable_body(event)
+        body = self._readable_body(event)
         if not isinstance(body, TurnStarted):  # damaged, or of a newer version
             body = TurnStarted()
         target = body.target or Origin()
@@ -152,6 +156,14 @@ class SessionOutline(TurnTree[TurnOutline]):
         )
         self.totals.update(tally(body.replay))
         self.add(event.id, event.parent, turn)
+
+    def _readable_body(self, event: Event) -> Body | None:
+        """The event's body; None where it is damaged or of a newer version."""
+        try:
+            return event.body()
+        except Unreadable:
+            self.damaged = True
+            return None
 
     # -- reading it ------------------------------------------------------------------------------
 
@@ -277,11 +289,3 @@ def count_replayed(after: Mapping[str, Sequence[TurnOutline]]) -> dict[str, int]
 def counts_at_start(body: TurnStarted) -> DecisionCounts:
     """How many of a turn's decisions are of each kind, the repeated ones included."""
     return convert(body.tally if body.repeated else tally(body.replay), DecisionCounts)
-
-
-def readable_body(event: Event) -> Body | None:
-    """The event's body; None where it is damaged or of a newer version."""
-    try:
-        return event.body()
-    except Unreadable:
-        return None

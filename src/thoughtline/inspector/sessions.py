@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock
-from thoughtline.errors import ThoughtlineError, Unreadable
+from thoughtline.errors import ThoughtlineError
 from thoughtline.inspector.feed import POLL_INTERVAL, LiveFeed
 from thoughtline.inspector.outline import SessionOutline, TurnOutline
 from thoughtline.inspector.shapes import SessionShape
@@ -145,8 +145,6 @@ async def cooperative(items: Iterable[T], every: int = 5) -> AsyncIterator[T]:
 def _apply(session: Session, event: Event) -> None:
     try:
         session.apply(event)
-    except Unreadable:  # one fact that is damaged does not hide the others
-        session.seq = event.seq
     except ThoughtlineError:  # the session was deleted, and written again meanwhile
         session.seq = event.seq
 
@@ -199,7 +197,13 @@ class SessionList:
             outline = await self.outline(summary, turns)
             if has is not None and not _has(outline, has):
                 continue
-            shape = session_shape(summary, outline, turns, prices=self._prices)
+            shape = session_shape(
+                summary,
+                outline,
+                turns,
+                prices=self._prices,
+                damaged=summary.session in self._reader.store.damage,
+            )
             if query.status not in {None, shape.status}:
                 continue
             if query.text:
@@ -240,7 +244,13 @@ class SessionList:
             summary = await self._reader.find(session) or unwritten(session, tenant, first)
             extra = [turn for _, turn in turns]
             outline = await self.outline(summary, extra)
-            shape = session_shape(summary, outline, extra, prices=self._prices)
+            shape = session_shape(
+                summary,
+                outline,
+                extra,
+                prices=self._prices,
+                damaged=summary.session in self._reader.store.damage,
+            )
             if _matches(query, shape):
                 shapes.append(shape)
         return sorted(shapes, key=lambda shape: -shape.touched)

@@ -74,6 +74,7 @@ class ThoughtPart(
     replayed: int  # how many later requests of this session carried it back
     quarantined: bool  # its provider refused it once: it is never sent again
     forgotten: bool  # deleted from the cache: nothing is left of it but its time
+    damaged: bool  # what is stored of it cannot be read
     duration: Duration
 
 
@@ -195,6 +196,7 @@ class SessionShape(Struct, frozen=True, kw_only=True, rename="camel"):
     thoughts: int
     thinking_off: int = 0  # turns that went out with thinking switched off
     failed: int = 0  # turns that failed
+    damaged: bool = False  # some of what is stored of it cannot be read
     spending: Spending = Spending()
     snippet: Snippet | None = None  # where it has what was searched for
 

@@ -4,7 +4,6 @@ import re
 
 from msgspec import Struct
 
-from thoughtline.errors import Unreadable
 from thoughtline.log.events import AssistantMessage, Event, ToolCall, ToolResult, UserMessage
 from thoughtline.log.parts import Text
 
@@ -48,11 +47,7 @@ def _line(text: str) -> str:
 
 
 def _texts(event: Event) -> list[tuple[str, str]]:
-    try:
-        body = event.body()
-    except Unreadable:
-        return []
-    match body:
+    match body := event.readable_body():
         case UserMessage() | AssistantMessage():
             role = "user" if isinstance(body, UserMessage) else "assistant"
             return [(role, part.text) for part in body.parts if isinstance(part, Text)]

@@ -71,6 +71,7 @@ def session_shape(
     running: Sequence[Turn] = (),
     *,
     prices: PriceTable | None = None,
+    damaged: bool = False,
 ) -> SessionShape:
     """A session in a listing; `running` are its turns that are not written yet."""
     turns = list(outline.turns.values())
@@ -104,6 +105,7 @@ def session_shape(
         placeholder=counts["placeholder"],
         thinking_off=sum(t.thinking_off for t in turns) + sum(t.thinking_off for t in extra),
         failed=sum(turn.outcome == "failed" for turn in turns),
+        damaged=damaged or outline.damaged,
         spending=spending(outline.spent.items(), prices) if prices else Spending(),
     )
 
@@ -196,6 +198,7 @@ def _output(turn: Turn, *, thoughts: bool, replayed: int, running: bool) -> list
                 replayed=replayed,
                 quarantined=quarantined,
                 forgotten=any(thought.forgotten for thought in unit),
+                damaged=any(thought.unreadable for thought in unit),
                 duration=duration(span, running=running) if span else UNKNOWN,
             )
         )

@@ -188,6 +188,12 @@ VERSIONS: dict[str, int] = dict.fromkeys(TYPES, 1) | {"turn_ended": 2}
 """Version 2 of a turn_ended: `log.usage` says how its tokens are counted."""
 
 
+DAMAGED = "damaged"
+"""Type of the events that a store returns in the place of those it cannot read any more."""
+DAMAGED_VERSION = 0
+"""The version of an event whose body is damaged; nothing is ever written with it."""
+
+
 # -- ephemeral: shown live, never written ----------------------------------------------------
 
 
@@ -259,8 +265,18 @@ class Event(Struct, frozen=True, gc=False):
     data: str  # the body as JSON text, verbatim
 
     def body(self) -> Body | None:
-        """Return the body, lifted to the newest version; None if this version cannot read it."""
+        """Return the body, lifted to the newest version; None if this version cannot read it.
+
+        Raises `Unreadable` where it is damaged.
+        """
         return decode(self.type, self.version, self.data)
+
+    def readable_body(self) -> Body | None:
+        """Return the body; None where it is damaged, too."""
+        try:
+            return self.body()
+        except Unreadable:
+            return None
 
 
 class Draft(Struct, frozen=True, gc=False):
@@ -314,6 +330,8 @@ def decode(type: str, version: int, data: str) -> Body | None:
 
     Raises `Unreadable` for data of a known version that is not what it should be.
     """
+    if version == DAMAGED_VERSION:
+        raise Unreadable(f"what is stored of a {type!r} event is damaged")
     decoder = _DECODERS.get(type)
     if decoder is None:
         return None

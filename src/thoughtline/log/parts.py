@@ -81,9 +81,18 @@ class Thought(Struct, frozen=True, gc=False, kw_only=True, tag="thought", omit_d
     handle: str = ""  # echoed by a client: what a translated answer gave it, never for a provider
 
     @property
+    def unreadable(self) -> bool:
+        """Whether it stands for a thought of the log that cannot be read."""
+        return not self.raw
+
+    @property
     def sealed(self) -> bool:
         """Encrypted or signed: only its own provider may ever see it again."""
         return bool(self.seals)
+
+
+UNREADABLE_THOUGHT = Thought(carrier=Carrier.REASONING_CONTENT, raw="")
+"""Stands for a thought of the log that is damaged, or of a newer version: it is never sent."""
 
 
 class ToolKind(StrEnum):

@@ -2,8 +2,8 @@
 
 Folding is incremental: `apply` takes one event in constant time, so a live session and one read
 from disk use the same code. A fork refers to a turn of another session and copies nothing; `path`
-follows the reference with a look-up function that the caller gives. Events of unknown types are
-counted and skipped.
+follows the reference with a look-up function that the caller gives. Events of unknown types, and
+those that cannot be read, are counted and skipped: one that is damaged does not hide the others.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -27,7 +27,7 @@ from thoughtline.log.events import (
     TurnStarted,
     UserMessage,
 )
-from thoughtline.log.parts import Origin, Part
+from thoughtline.log.parts import UNREADABLE_THOUGHT, Origin, Part
 from thoughtline.log.turns import Turn
 from thoughtline.log.usage import Usage, usage_of
 
@@ -70,7 +70,7 @@ class TurnTree(Generic[T]):
 class _Draft:
     """A turn while its events arrive; `frozen` makes the `Turn` on demand."""
 
-    __slots__ = ("fields", "input", "missing", "output", "quarantined", "turn")
+    __slots__ = ("fields", "input", "missing", "output", "quarantined", "turn", "whole")
 
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
@@ -78,6 +78,7 @@ class _Draft:
         self.output: list[Part] = []
         self.quarantined: set[int] = set()
         self.missing = 0  # decisions that it repeats and that no turn of this session has
+        self.whole = True  # nothing of it but thoughts is unreadable
         self.turn: Turn | None = None
 
     def frozen(self) -> Turn:
@@ -114,22 +115,27 @@ class Session(TurnTree[_Draft]):
 
     def __init__(self, id: str) -> None:
         super().__init__(id)
-        self.skipped = 0  # events this version does not know, or that belong to no turn
+        self.skipped = 0  # events that this version cannot read, or that belong to no turn
+        self.damaged = 0  # of those, how many it should be able to read
         self.quarantined: dict[
             str, set[int]
         ] = {}  # thoughts of turns in the sessions it forks from
 
     def apply(self, event: Event) -> None:
-        """Apply the next event. Raises when one is missing: a log has no gaps."""
+        """Apply the next event. Raises `Unreadable` when one is missing: a log has no gaps."""
         if event.seq != self.seq + 1:
             raise Unreadable(
                 f"session {self.id!r}: expected event {self.seq + 1}, got {event.seq}; "
                 "read the session again from the start"
             )
-        body = event.body()
         self.seq = event.seq
+        try:
+            body = event.body()
+        except Unreadable:
+            self._leave_out(event)
+            return
         if body is None:
-            self.skipped += 1
+            self._skip(event)
         elif isinstance(body, TurnStarted):
             self._start(event, body)
         elif isinstance(body, SessionForked):
@@ -144,6 +150,25 @@ class Session(TurnTree[_Draft]):
         for event in events:
             self.apply(event)
         return self
+
+    def _skip(self, event: Event) -> None:
+        """Leave out an event of a newer version; the places of a turn's thoughts stay known."""
+        self.skipped += 1
+        draft = self._turns.get(event.parent)
+        if draft is not None and event.type == "reasoning":
+            draft.turn = None
+            draft.output.append(UNREADABLE_THOUGHT)
+
+    def _leave_out(self, event: Event) -> None:
+        """Leave out a damaged event; one that is not known to be of another turn is of the last."""
+        self._skip(event)
+        self.damaged += 1
+        if event.type in ("reasoning", "turn_started"):
+            return
+        last = next(reversed(self._turns), "")
+        draft = self._turns.get(event.parent or last)
+        if draft is not None:
+            draft.whole = False
 
     def _start(self, event: Event, body: TurnStarted) -> None:
         if event.id in self._turns:
@@ -214,6 +239,11 @@ class Session(TurnTree[_Draft]):
         return [draft.frozen() for draft in self._turns.values()]
 
     @property
+    def whole_turns(self) -> list[Turn]:
+        """All turns of which everything but thoughts can be read."""
+        return [draft.frozen() for draft in self._turns.values() if draft.whole]
+
+    @property
     def branches(self) -> list[str]:
         """Ids of the turns after which the conversation divides."""
         return [id for id in self.branch_points if id]
@@ -232,6 +262,10 @@ class Session(TurnTree[_Draft]):
                 raise Unreadable(f"session {session.id!r}: turn {turn!r} is its own ancestor")
             seen.add((session.id, turn))
             if draft := session._turns.get(turn):
+                if not draft.whole:
+                    raise Unreadable(
+                        f"session {session.id!r}: a part of turn {turn!r} cannot be read"
+                    )
                 back.append(with_quarantine(draft.frozen(), quarantined.get(turn, ())))
                 turn = back[-1].parent
             elif session.origin is not None and find_session is not None:

@@ -94,6 +94,8 @@ def sendable(
             reasons.append("quarantined")
         elif thought.forgotten:
             reasons.append("forgotten")
+        elif thought.unreadable:
+            reasons.append("unreadable")
         elif entry.outcome is not _COMPLETED and not _signs_call(thought, place):
             reasons.append(f"turn {entry.outcome.value}")
         elif only_thoughts or (place.kind == "end" and thought.carrier in NEEDS_FOLLOWER):

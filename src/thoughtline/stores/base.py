@@ -18,6 +18,7 @@ from thoughtline.log.events import Draft, Event, Outcome
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Thought
 from thoughtline.log.turn_counts import TurnCounts
+from thoughtline.stores.damage import DamagedSessions
 
 if TYPE_CHECKING:
     from thoughtline.stores.deletions import NotedDeletion
@@ -191,6 +192,14 @@ class Store(Protocol):
         """Why it cannot be relied on right now; empty when it can, or when it does not know."""
 
     @property
+    def damage(self) -> DamagedSessions:
+        """Sessions in which something is damaged, as far as this process has come across it.
+
+        What is damaged is left out: events stand there without a body (`DAMAGED`), thoughts are
+        `UNREADABLE_THOUGHT`, an index entry that is asked for has one such and nothing else.
+        """
+
+    @property
     def learned(self) -> int:
         """Seq of the last lesson about endpoints that another process wrote, as far as known."""
 
@@ -214,7 +223,7 @@ class Store(Protocol):
         """Return the entries filed under each key, the last filed first, with their thoughts.
 
         Keys without entries are left out. A hit extends the session's retention. The thoughts are
-        the turn's reasoning events in the log, in order, or none when one of them cannot be read;
+        the turn's reasoning events in the log, in order, each that cannot be read in its place;
         quarantines in the tenant's log are applied. At most `MAX_CANDIDATES` entries per key; a
         turn that is filed again replaces its older entry.
         """

@@ -73,7 +73,7 @@ class LookupCounts(Struct):
 
 
 class WriteObserver(Protocol):
-    """Is told of every commit, of every batch that is lost, and that the store is damaged."""
+    """Is told of every commit, of every batch that is lost, and of damage, from any thread."""
 
     def committed(self, seconds: float) -> None: ...
     def dropped(self, batch: Batch, why: str) -> None: ...
@@ -114,11 +114,13 @@ class CachedStore(ForwardingStore):
         self._filled = self._clock.mono()  # since when the cache has answers
         self.counts = LookupCounts()
         self.lost = 0  # turns that could neither be written nor kept
-        self.damage = ""  # what is wrong with the store's file, until the process ends
+        self.corrupt = ""  # what is wrong with the store's file, until the process ends
         self._trouble = ""
         self._known: Known = (0, (0, 0))  # what others have done that the cache knows of
         self._record = record  # returns what of a batch is written at all
         self._observer = observer
+        if observer is not None:
+            store.damage.tell = observer.damaged
         self._timeout = timeout
         self._look_ups = TimedLookUps(store, timeout, retry=retry)
         self._cache = AnswerCache(entries, size)
@@ -160,7 +162,7 @@ class CachedStore(ForwardingStore):
     @property
     def trouble(self) -> str:
         """Why the store cannot be relied on; empty when it can."""
-        return self.damage or self._trouble
+        return self.corrupt or self._trouble
 
     @property
     def slow(self) -> str:
@@ -309,10 +311,10 @@ class CachedStore(ForwardingStore):
         began, self._trouble = not self._trouble, str(error)
         if began:
             self._recent.restore()
-        if isinstance(error, Corrupt) and not self.damage:
-            self.damage = str(error)
+        if isinstance(error, Corrupt) and not self.corrupt:
+            self.corrupt = str(error)
             if self._observer is not None:
-                self._observer.damaged(self.damage)
+                self._observer.damaged(self.corrupt)
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -468,6 +470,7 @@ class CachedStore(ForwardingStore):
     def _deleted(self) -> None:
         """Empty the cache, and tell whoever keeps what was found in it."""
         self.clear()
+        self.store.damage.clear()
         self.on_delete()
 
     async def purge(

@@ -18,6 +18,7 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
+from thoughtline.stores.damage import DamagedSessions
 from thoughtline.stores.deletions import NotedDeletion
 
 
@@ -33,6 +34,10 @@ class ForwardingStore:
     @property
     def learned(self) -> int:
         return self.store.learned
+
+    @property
+    def damage(self) -> DamagedSessions:
+        return self.store.damage
 
     async def lease(self, job: str, seconds: float) -> bool:
         return await self.store.lease(job, seconds)

@@ -40,6 +40,7 @@ from thoughtline.stores.base import (
     ThoughtEntry,
     TurnCountPage,
 )
+from thoughtline.stores.damage import DamagedSessions
 from thoughtline.stores.deletions import NotedDeletion
 from thoughtline.stores.memory_index import MemoryIndex, StoredSession
 
@@ -65,6 +66,7 @@ class MemoryStore:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
+        self.damage = DamagedSessions()
         self._index = MemoryIndex()
         self._sessions = self._index.sessions
         self._counter = TurnCounter(self._find_start)

@@ -23,8 +23,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
-from thoughtline.errors import SealError
-from thoughtline.log.events import Draft, Event
+from thoughtline.errors import Damaged, SealError
+from thoughtline.log.events import DAMAGED_VERSION, Draft, Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
@@ -298,7 +298,7 @@ def _pack_events(turn: str, drafts: Sequence[Draft], *, filed: bool = False) -> 
         kinds |= KINDS.get(type, OTHER)
         if type == "reasoning":
             thoughts.append((version, data))
-            version, data = 0, ""
+            version, data = DAMAGED_VERSION, ""  # until the thoughts are put in
         elif type == "turn_started":
             row.parent = one.parent
             if not filed:
@@ -367,13 +367,19 @@ def reseal_thoughts(
 
 
 def open_entry(memo: bytes, place: RowPlace, cipher: Cipher) -> IndexEntry:
-    """Return an index entry, without its thoughts."""
-    return _entry.decode(cipher.open(memo, place, "memo"))
+    """Return an index entry, without its thoughts; raises `Damaged`."""
+    try:
+        return _entry.decode(cipher.open(memo, place, "memo"))
+    except rules.UNREADABLE as error:
+        raise _garbled(place, "memo") from error
 
 
 def open_thoughts(thoughts: bytes, place: RowPlace, cipher: Cipher) -> list[tuple[int, str]]:
-    """Return versions and data of the reasoning events of a row."""
-    return _thoughts.decode(cipher.open(thoughts, place, "thoughts")) if thoughts else []
+    """Return versions and data of the reasoning events of a row; raises `Damaged`."""
+    try:
+        return _thoughts.decode(cipher.open(thoughts, place, "thoughts")) if thoughts else []
+    except rules.UNREADABLE as error:
+        raise _garbled(place, "thoughts") from error
 
 
 def open_said(said: bytes, place: RowPlace, cipher: Cipher) -> bytes:
@@ -381,25 +387,35 @@ def open_said(said: bytes, place: RowPlace, cipher: Cipher) -> bytes:
     return cipher.open(said, place, "said")
 
 
-def unpack_said(said: bytes) -> list[Said]:
-    """Return the events of an opened row, in which the data of thoughts is empty."""
-    return _said.decode(said)
+def unpack_said(said: bytes, place: RowPlace) -> list[Said]:
+    """Return the events of an opened row, in which thoughts are empty; raises `Damaged`."""
+    try:
+        return _said.decode(said)
+    except rules.UNREADABLE as error:
+        raise _garbled(place, "said") from error
+
+
+def _garbled(place: RowPlace, column: str) -> Damaged:
+    return Damaged(f"a value ({column}, row {place.row!r}) is damaged")
 
 
 def open_events(
     first: int, thoughts: bytes | None, said: bytes, place: RowPlace, cipher: Cipher
 ) -> list[Event]:
-    """Return the events of a row, numbered from `first` on; None: its thoughts stay closed."""
+    """Return the events of a row, numbered from `first` on; raises `Damaged`.
+
+    Without `thoughts`, those are events whose body is damaged.
+    """
     if not said:
         return []
     reasoning = None if thoughts is None else open_thoughts(thoughts, place, cipher)[::-1]
     events: list[Event] = []
     for seq, (id, parent, at, type, version, data) in enumerate(
-        _said.decode(cipher.open(said, place, "said")), first
+        unpack_said(open_said(said, place, cipher), place), first
     ):
         if type == "reasoning" and reasoning is not None:
             if not reasoning:
-                raise ValueError(f"a thought of turn {parent!r} is missing")
+                raise _garbled(place, "thoughts")
             version, data = reasoning.pop()  # noqa: PLW2901
         events.append(Event(place.session, seq, id, parent, at, type, version, data))
     return events

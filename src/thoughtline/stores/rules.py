@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 from thoughtline.errors import Conflict, StoreError, Unreadable
 from thoughtline.log.events import VERSIONS, Draft, Event, Outcome, Reasoning, decode
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import Carrier, Origin, Thought
+from thoughtline.log.parts import UNREADABLE_THOUGHT, Carrier, Origin, Thought
 from thoughtline.stores.base import (
     ALL_ENTRIES,
     CLIENTS_OWN,
@@ -112,17 +112,17 @@ def read_thought(version: int, data: str) -> Thought | None:
 
 def with_thoughts(
     entry: IndexEntry,
-    reasoning: Iterable[tuple[int, str]],
+    reasoning: Iterable[tuple[int, str]] | None,
     quarantines: Sequence[QuarantineRecord] = (),
 ) -> IndexEntry:
-    """Return an index entry with the thoughts that the log has for it, and their quarantine."""
-    thoughts: list[Thought] = []
-    for version, data in reasoning:
-        found = read_thought(version, data)
-        if found is None:  # with one missing, the positions of the others are unknown
-            thoughts = []
-            break
-        thoughts.append(found)
+    """Return an index entry with the thoughts that the log has for it, and their quarantine.
+
+    None: they are damaged. What cannot be read keeps its place among them.
+    """
+    if reasoning is None:
+        thoughts = [UNREADABLE_THOUGHT] * entry.shape.count("t")
+    else:
+        thoughts = [read_thought(*stored) or UNREADABLE_THOUGHT for stored in reasoning]
     quarantined = entry.quarantined
     for record in quarantines:
         quarantined |= frozenset(record.thoughts or range(len(thoughts)))

@@ -6,7 +6,6 @@ ignoring case. Thoughts are never searched: a match would reveal what they say.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -52,19 +51,19 @@ def status(events: Sequence[Event]) -> str | None:
         if event.type == "turn_started":
             return RUNNING
         if event.type == "turn_ended":
-            ended = _body(event)
+            ended = event.readable_body()
             return str(ended.outcome) if isinstance(ended, TurnEnded) else None
     return None
 
 
 def _has_provider(event: Event, provider: str) -> bool:
-    body = _body(event) if event.type == "turn_started" else None
+    body = event.readable_body() if event.type == "turn_started" else None
     target = body.target if isinstance(body, TurnStarted) else None
     return target is not None and target.provider == provider
 
 
 def _has_model(event: Event, model: str) -> bool:
-    body = _body(event) if event.type in ("turn_started", "turn_ended") else None
+    body = event.readable_body() if event.type in ("turn_started", "turn_ended") else None
     if isinstance(body, TurnEnded):
         return body.model == model
     target = body.target if isinstance(body, TurnStarted) else None
@@ -92,13 +91,6 @@ def _texts(type: str, version: int, data: str) -> list[str]:
         case ToolResult():
             return [body.result.content]
     return []
-
-
-def _body(event: Event) -> Any:
-    try:
-        return event.body()
-    except Unreadable:
-        return None
 
 
 def spellings(text: str) -> list[str]:

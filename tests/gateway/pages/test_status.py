@@ -6,7 +6,7 @@ import contextlib
 import thoughtline
 from stores.samples import turn
 from support.built_gateway import TOKEN, BuiltGateway, configured, converse, metrics
-from thoughtline.errors import Corrupt, Unavailable
+from thoughtline.errors import Corrupt, Damaged, Unavailable
 from thoughtline.gateway.settings import AccessSettings, Secret, StoreSettings
 from thoughtline.stores.memory import MemoryStore
 
@@ -126,6 +126,18 @@ def test_not_ready_while_the_file_is_damaged():
         assert metrics(client)["thoughtline_store_trouble"] == 1
     (line,) = built.events("store_damaged")
     assert line["level"] == "error"
+
+
+def test_degraded_while_a_value_is_known_to_be_damaged():
+    built = BuiltGateway()
+    built.store.damage.note("s1", Damaged("it does not open"))
+    with built.client() as client:
+        ready = client.get("/ready")
+        assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+        assert ready.json()["reasons"][0].startswith("values of 1 session(s) are damaged (s1)")
+        assert "s1" not in client.get("/ready", headers={"host": "elsewhere.test"}).text
+    (line,) = built.events("store_damaged")
+    assert line["reason"] == "session 's1': it does not open"
 
 
 # -- metrics -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from stores.contract import A, B, KeepingContract
 from stores.samples import notes, refusal, turn
 from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
 from thoughtline.errors import SealError
+from thoughtline.log.events import DAMAGED
 from thoughtline.stores.base import EntryFilter, SessionQuery
 from thoughtline.stores.postgres import PostgresStore
 from thoughtline.stores.sealing.administration import re_encrypt
@@ -103,8 +104,9 @@ async def test_what_is_plain_is_refused_where_all_must_be_sealed(nodes):
     plain = nodes(None)
     await plain.append(canaries())
     strict = nodes(keychain(requires=True))
-    with pytest.raises(SealError, match=r"is plain, and `store\.require_sealed` is set"):
-        await strict.read("s")
+    strict.damage.tell = (told := []).append
+    assert {event.type for event in await strict.read("s")} == {DAMAGED}
+    assert "is plain, and `store.require_sealed` is set" in told[0]
 
 
 async def test_batches_are_sealed_again_where_a_key_was_replaced_meanwhile(nodes):

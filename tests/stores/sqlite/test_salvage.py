@@ -128,9 +128,8 @@ async def test_garbled_text_is_noticed(filled, tmp_path):
     assert b"session-7 2 xxx" in content
     path.write_bytes(content.replace(b"session-7 2 xxx", b"session-7 2 x\xffx"))
     store = SqliteStore(path)
-    with pytest.raises(Corrupt) as caught:
-        await store.read("session-7")
-    assert_clear(caught.value, path)
+    events_7 = await store.read("session-7")
+    assert [e.seq for e in events_7] == list(range(12)) and "session-7" in store.damage
     assert await store.read("session-8") == events["session-8"]
     await store.close()
     done = await check_salvaged(path, tmp_path / "new.db", events)
@@ -199,13 +198,9 @@ async def test_damage_in_one_session_does_not_stop_others_from_being_written(fil
     store = SqliteStore(path)
     batches = [turn(session, f"{session}.1", keys=[b"again"]) for session in SESSIONS[5:10]]
     outcomes = await asyncio.gather(*map(store.append, batches), return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [int, int, Corrupt, int, int]
-    assert {m.session for m in (await store.find("T", [b"again"]))[b"again"]} == {
-        "session-5",
-        "session-6",
-        "session-8",
-        "session-9",
-    }
+    assert [type(outcome) for outcome in outcomes] == [int] * 5
+    found = (await store.find("T", [b"again"]))[b"again"]
+    assert {entry.session for entry in found} == set(SESSIONS[5:10])
     await store.close()
 
 

@@ -114,7 +114,7 @@ class MessageEncoder:
     # -- events of the log -----------------------------------------------------------------------
 
     def _feed_logged(self, event: Event) -> list[Chunk]:
-        body = event.body()
+        body = event.readable_body()
         match body:
             case TurnStarted():
                 self.message = self.message or event.id

@@ -21,6 +21,7 @@ from thoughtline.stores.cached import CachedStore
 STORE_TIMEOUT = 2.0
 """Seconds within which the store must answer for the gateway to be ready."""
 STORE_DOWN = "the store does not answer; the log says why"
+STORE_DAMAGED = "some of what is stored is damaged; the log says what"
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -70,15 +71,15 @@ class StatusPages:
     )
     async def ready(self, request: Request, _: dict[str, Any]) -> Readiness | Response:
         """Whether requests should come here."""
-        reasons = []
-        if self._proxy.draining:
-            reasons.append("the gateway is shutting down")
+        scope = request.scope
+        admin = self._proxy.auth.is_admin(scope["headers"], client_address(scope))
+        reasons = ["the gateway is shutting down"] if self._proxy.draining else []
         if trouble := await self._store_trouble():
-            scope = request.scope
-            admin = self._proxy.auth.is_admin(scope["headers"], client_address(scope))
             reasons.append(trouble if admin else STORE_DOWN)
+        if damage := str(self._store.damage):
+            reasons.append(damage if admin else STORE_DAMAGED)
         lost = self._store.lost
-        if self._proxy.draining or (reasons and not self._store.shared):
+        if self._proxy.draining or (trouble and not self._store.shared):
             return Json(Readiness(status="not ready", reasons=reasons, lost=lost), 503)
         # All nodes have the trouble of a shared store: a balancer would have nobody left.
         return Readiness(status="degraded" if reasons else "ready", reasons=reasons, lost=lost)
@@ -92,7 +93,7 @@ class StatusPages:
             return f"the store did not answer within {STORE_TIMEOUT:g} s"
         except StoreError as error:
             return str(error)
-        return self._backlog() or self._store.slow or self._store.damage
+        return self._backlog() or self._store.slow or self._store.corrupt
 
     def _backlog(self) -> str:
         store = self._store

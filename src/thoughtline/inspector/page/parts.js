@@ -86,6 +86,7 @@ function thoughtElement(part, { turn, place, viewState }) {
 function thoughtBadge(part) {
   if (part.quarantined) return h("span.tally.missed", {}, "quarantined");
   if (part.forgotten) return h("span.tally", {}, "erased");
+  if (part.damaged) return h("span.tally.missed", {}, "damaged");
   return part.replayed ? `replayed ${times(part.replayed)}` : "";
 }
 
@@ -114,6 +115,7 @@ function fillBody(body, part, turn, place, viewState) {
 
 /** `Encrypted, 3.1 KB, replayed 4 times`. */
 function thoughtFacts(part, text) {
+  if (part.damaged) return "What is stored of it cannot be read. It is never sent again.";
   if (part.forgotten) return "Erased from the log on request; only how long it took is kept. It is never sent again.";
   const kind = part.sealed ? (text ? "Summary of an encrypted thought" : "Encrypted") : text ? "As the model wrote it" : "Without text";
   const again = part.replayed ? `replayed ${times(part.replayed)}` : "not replayed yet";

@@ -127,6 +127,7 @@ const REASONS = {
   uncorroborated: "a turn looks like it, but nothing else speaks for it",
   quarantined: "the provider refused this thought before, or it came damaged, so it is never sent again",
   forgotten: "it was deleted from the cache",
+  unreadable: "what is stored of it is damaged",
   dangling: "nothing followed it, and providers refuse a thought that leads nowhere",
   unsigned: "it has no signature, and this provider refuses such a thought",
   "prefix changed": "what stands before it has changed, and its signature covers that",

@@ -225,6 +225,7 @@ class SessionList {
       h("span.row-top", {}, statusDot(row.status), h("span.row-title", {}, row.title || "Untitled"),
         h("time.row-time", { "data-at": row.touched, title: dateTime(row.touched) }, ago(row.touched))),
       h("span.row-facts", {},
+        row.damaged && h("span.mini.missed", { title: "Some of what is stored of it cannot be read" }, icon("missed", 12), "damaged"),
         h("span.row-model", {}, `${row.models.join(", ") || shortId(row.id)} · ${plural(row.turns, "turn")}`), tallies(row)),
       row.snippet && h("span.row-snippet", {}, row.snippet.before, h("mark", {}, row.snippet.match), row.snippet.after)));
   }

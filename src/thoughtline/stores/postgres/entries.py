@@ -7,8 +7,7 @@ from thoughtline.stores import rules
 from thoughtline.stores.base import EntryFilter, ThoughtEntry
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import load
-from thoughtline.stores.postgres.rows import unpack_memo, unpack_thoughts
-from thoughtline.stores.postgres.sealed_rows import Values
+from thoughtline.stores.postgres.sealed_rows import Values, read_entry, read_thoughts
 from thoughtline.stores.postgres.seals import Seals
 
 PAGE = 100
@@ -27,8 +26,8 @@ WITH RECURSIVE t AS (
 SELECT tenant FROM t WHERE tenant IS NOT NULL
 """
 _THOUGHTS = """
-SELECT tenant, entry, array_agg(thoughts ORDER BY first) AS thoughts FROM batches
-WHERE entry = ANY ($1) AND thoughts IS NOT NULL GROUP BY tenant, entry
+SELECT tenant, session, entry, array_agg(thoughts ORDER BY first) AS thoughts FROM batches
+WHERE entry = ANY ($1) AND thoughts IS NOT NULL GROUP BY tenant, session, entry
 """
 
 
@@ -56,7 +55,7 @@ class EntryList:
                 break
             texts = await self._thoughts([row["id"] for row in rows]) if thoughts else {}
             for row in rows:
-                for entry in _shown(row, entry_filter, texts):
+                for entry in self._shown(row, entry_filter, texts):
                     if (
                         after is not None
                         and entry.position <= after
@@ -104,46 +103,48 @@ class EntryList:
         seals = await self._seals.of(tenants)
         return [name for seal in seals.values() for name in seal.asked_calls(entry_filter.call)]
 
-    async def _thoughts(self, ids: Sequence[bytes]) -> dict[bytes, list[bytes]]:
+    async def _thoughts(self, ids: Sequence[bytes]) -> dict[bytes, list[tuple[int, str]] | None]:
         rows = (await self._seals.read(_THOUGHTS, ids)).opened
-        return {row["entry"]: row["thoughts"] for row in rows}
+        return {row["entry"]: read_thoughts(row, self._seals.damage) for row in rows}
 
     async def count_calls(self, call: str) -> Mapping[str, int]:
         """Return how many entries each tenant has for a tool call."""
         counts: dict[str, int] = {}
         async for rows in self.pages(EntryFilter(call=call)):
             for row in rows:
-                if entries := _shown(row, EntryFilter(call=call), {}):
+                if entries := self._shown(row, EntryFilter(call=call), {}):
                     tenant = row["tenant"].decode()
                     counts[tenant] = counts.get(tenant, 0) + len(entries)
         return counts
+
+    def _shown(
+        self,
+        row: Values,
+        entry_filter: EntryFilter,
+        texts: Mapping[bytes, list[tuple[int, str]] | None],
+    ) -> list[ThoughtEntry]:
+        """Return the thought entries that an index entry makes in a listing."""
+        entry, tenant = read_entry(row, self._seals.damage), row["tenant"].decode()
+        if not rules.filter_matches(entry_filter, tenant, entry):
+            return []
+        known: tuple[Thought, ...] = ()
+        if row["id"] in texts:
+            known = rules.with_thoughts(entry, texts[row["id"]]).thoughts
+        return [
+            rules.thought_entry(
+                entry,
+                (row["filed"], nth),
+                call,
+                tenant=tenant,
+                touched=row["touched"],
+                kept=row["kept"],
+                thoughts=known,
+            )
+            for nth, call in rules.shown_calls(entry)
+            if entry_filter.call in {None, call}
+        ]
 
 
 def encoded(text: str | None) -> bytes | None:
     """Return a value of a filter as its column has it; None: it does not count."""
     return None if text is None else text.encode()
-
-
-def _shown(
-    row: Values, entry_filter: EntryFilter, texts: Mapping[bytes, Sequence[bytes]]
-) -> list[ThoughtEntry]:
-    """Return the thought entries that an index entry makes in a listing."""
-    entry = unpack_memo(row["memo"])
-    if not rules.filter_matches(entry_filter, row["tenant"].decode(), entry):
-        return []
-    known: tuple[Thought, ...] = ()
-    if row["id"] in texts:
-        known = rules.with_thoughts(entry, unpack_thoughts(texts[row["id"]])).thoughts
-    return [
-        rules.thought_entry(
-            entry,
-            (row["filed"], nth),
-            call,
-            tenant=row["tenant"].decode(),
-            touched=row["touched"],
-            kept=row["kept"],
-            thoughts=known,
-        )
-        for nth, call in rules.shown_calls(entry)
-        if entry_filter.call in {None, call}
-    ]

@@ -5,9 +5,11 @@ from contextlib import suppress
 from typing import Any
 
 from thoughtline.errors import KeyGone
+from thoughtline.log.events import DAMAGED_VERSION
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter, Progress
+from thoughtline.stores.damage import is_damaged
 from thoughtline.stores.erased import erased, is_erased, unfiled_entry
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.entries import EntryList, encoded
@@ -15,11 +17,14 @@ from thoughtline.stores.postgres.rows import (
     entry_id,
     pack_entry,
     pack_thoughts,
-    unpack_events,
-    unpack_memo,
-    unpack_thoughts,
 )
-from thoughtline.stores.postgres.sealed_rows import Values, sealed_with
+from thoughtline.stores.postgres.sealed_rows import (
+    Values,
+    read_entry,
+    read_events,
+    read_thoughts,
+    sealed_with,
+)
 from thoughtline.stores.postgres.seals import Seals
 from thoughtline.stores.postgres.tenant_seal import TenantSeal
 
@@ -27,12 +32,12 @@ PAGE = 100
 """Batches whose thoughts are erased in one go."""
 
 _COUNT = "SELECT coalesce(sum(shown), 0) FROM entries WHERE shown > 0"
-_ENTRIES = "SELECT id, tenant, rev, memo FROM entries WHERE id = ANY ($1)"
+_ENTRIES = "SELECT id, tenant, session, turn, rev, memo FROM entries WHERE id = ANY ($1)"
 _REWRITE_ENTRIES = "SELECT * FROM rewrite_entries_2($1, $2, $3, $4, $5)"
 _REWRITE_THOUGHTS = "SELECT * FROM rewrite_thoughts_2($1, $2, $3, $4)"
 _WITH_THOUGHTS = """
-SELECT b.session, b.id, b.nth, b.first, b.said, b.thoughts, b.tenant, b.entry AS about,
-    e.id AS entry, e.rev, e.memo
+SELECT b.session, b.id, b.nth, b.first, b.count, b.said, b.thoughts, b.tenant,
+    b.entry AS about, e.id AS entry, e.turn, e.rev, e.memo
 FROM batches AS b LEFT JOIN entries AS e ON e.id = b.entry
 WHERE b.thoughts IS NOT NULL AND (b.session, b.first, b.nth) > ($1::bytea, $2::int, $3::smallint)
   AND ($4::bytea IS NULL OR b.tenant = $4) AND ($5::bytea IS NULL OR b.session = $5)
@@ -66,7 +71,7 @@ class Erasure:
         while rows:
             changed: dict[bytes, tuple[Values, IndexEntry, int]] = {}
             for row in rows:
-                entry = unpack_memo(row["memo"])
+                entry = read_entry(row, self._seals.damage)
                 if rules.entry_matches(entry_filter, row["tenant"].decode(), entry):
                     other, cleared = rules.forget_entry(entry, entry_filter)
                     if cleared:
@@ -127,8 +132,12 @@ class Erasure:
         forgotten: dict[bytes, tuple[Values, IndexEntry, None]] = {}
         seals = await self._seals.of(row["tenant"] for row in rows)
         for row in rows:
-            thoughts = unpack_thoughts([row["thoughts"]])
-            entry = unpack_memo(row["memo"]) if row["memo"] else _unfiled(row, thoughts)
+            filed = read_entry(row, self._seals.damage) if row["entry"] is not None else None
+            filed = None if filed is None or is_damaged(filed) else filed
+            thoughts = read_thoughts(row, self._seals.damage)
+            if thoughts is None:  # they are damaged: what can be read of them by eye goes as well
+                thoughts = [(DAMAGED_VERSION, "")] * (filed.shape.count("t") if filed else 1)
+            entry = filed or self._unfiled(row, thoughts)
             if not rules.filter_matches(entry_filter, row["tenant"].decode(), entry):
                 continue
             left = [thought for thought in thoughts if not is_erased(*thought)]
@@ -141,7 +150,7 @@ class Erasure:
                     return 0, False
                 blanked.append((row["session"], row["id"], row["nth"], value))
                 counts.append(len(left))
-            if row["entry"] is not None:
+            if filed is not None:
                 other, _ = rules.forget_entry(entry, ALL_ENTRIES)
                 if other != entry:
                     forgotten[row["entry"]] = (row, other, None)
@@ -160,21 +169,19 @@ class Erasure:
             forgotten = {
                 row["id"]: (
                     row,
-                    rules.forget_entry(unpack_memo(row["memo"]), ALL_ENTRIES)[0],
+                    rules.forget_entry(read_entry(row, self._seals.damage), ALL_ENTRIES)[0],
                     None,
                 )
                 for row in await self._again(list(forgotten))
             }
 
+    def _unfiled(self, row: Values, thoughts: Sequence[tuple[int, str]]) -> IndexEntry:
+        """Return an entry for thoughts that have none, to compare with a filter."""
+        events = read_events(row, self._seals.damage)
+        turns = [event.parent for event in events if event.type == "reasoning"]
+        return unfiled_entry(row["session"].decode(), turns[0] if turns else "", thoughts)
+
 
 def _resealed(seal: TenantSeal, row: Values, id: bytes, column: str, value: bytes) -> bytes:
     """Return a value as it is stored in place of that of an opened row."""
     return seal.reseal_entry(value, id, column, version=sealed_with(row, column))
-
-
-def _unfiled(row: Values, thoughts: Sequence[tuple[int, str]]) -> IndexEntry:
-    """Return an entry for thoughts that have none, to compare with a filter."""
-    session = row["session"].decode()
-    events = unpack_events(session, row["first"], row["said"], row["thoughts"])
-    turn = next(event.parent for event in events if event.type == "reasoning")
-    return unfiled_entry(session, turn, thoughts)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import asyncpg
 
-from thoughtline.errors import KeyGone
+from thoughtline.errors import Damaged, KeyGone
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
+from thoughtline.stores.damage import damaged_entry
 from thoughtline.stores.postgres.bodies import Body, BodyCache
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.hits import Hits
@@ -29,6 +30,7 @@ a plain one, and one for each key that `keys re-encrypt --names` has not replace
 SETTLING = 3.0
 """Seconds for which look-ups wait after a failover: until every node has connected again."""
 
+_WHOSE = "SELECT id, session, turn FROM entries WHERE id = ANY ($1)"
 _places = struct.Struct(">H").iter_unpack
 """Reads which of its names a look-up has matched."""
 
@@ -103,7 +105,9 @@ class Finder:
             if self.epochs.get(owner) != epoch:
                 await self.note_epoch(owner, epoch)
             if seal.epoch == epoch or await self._seals.is_current(seal, epoch):
-                return self._found(seal, keys, known, rows)
+                damaged: dict[bytes, Damaged] = {}
+                found = self._found(seal, keys, known, rows, damaged)
+                return await self._with_damaged(found, damaged) if damaged else found
 
     def _found(
         self,
@@ -111,8 +115,9 @@ class Finder:
         keys: Sequence[bytes],
         known: Mapping[bytes, Body],
         rows: Sequence[asyncpg.Record],
+        damaged: dict[bytes, Damaged],
     ) -> dict[bytes, list[IndexEntry]]:
-        """Return the entries of a look-up, by key."""
+        """Return the entries of a look-up, by key, and add those that are damaged, by id."""
         found: dict[bytes, list[IndexEntry]] = {}
         for row in rows[1:]:
             id, revision, matched, memo, thoughts, refusals, idle = row[2:9]
@@ -120,12 +125,17 @@ class Finder:
                 entry = known[id].entry
             else:
                 try:
-                    memo, thoughts, version = seal.open_entry(id, memo, thoughts)
+                    memo, version = seal.open_memo(id, memo)
+                    entry = unpack_memo(memo)
+                    entry = self._with_thoughts(seal, id, entry, thoughts)
                 except KeyGone:  # the tenant was deleted, or is being deleted
                     continue
-                entry = rules.with_thoughts(unpack_memo(memo), unpack_thoughts(thoughts))
-                names = seal.names(entry.keys, version=version)
-                self._bodies.put(id, seal.tenant, revision, entry, names)
+                except Damaged as error:
+                    damaged[id] = error
+                    entry = damaged_entry("", id.hex())
+                else:
+                    names = seal.names(entry.keys, version=version)
+                    self._bodies.put(id, seal.tenant, revision, entry, names)
             if refusals is not None:
                 entry = with_refusals(entry, refusals)
             for (place,) in _places(matched):  # a key may have a sealed name and a plain one
@@ -137,6 +147,29 @@ class Finder:
             if idle is not None:
                 self._hits.add(idle)
         return found
+
+    def _with_thoughts(
+        self, seal: TenantSeal, id: bytes, entry: IndexEntry, thoughts: Sequence[bytes] | None
+    ) -> IndexEntry:
+        try:
+            stored = unpack_thoughts(seal.open_thoughts(id, thoughts or ()))
+        except Damaged as error:
+            self._seals.damage.note(entry.session, error)
+            return rules.with_thoughts(entry, None)
+        return rules.with_thoughts(entry, stored)
+
+    async def _with_damaged(
+        self, found: dict[bytes, list[IndexEntry]], damaged: Mapping[bytes, Damaged]
+    ) -> dict[bytes, list[IndexEntry]]:
+        """Return entries with the session and the turn of those that are damaged."""
+        whose: dict[str, IndexEntry] = {}
+        for id, session, turn in await self._connections.read(_WHOSE, list(damaged)):
+            whose[id.hex()] = damaged_entry(session.decode(), turn.decode())
+            self._seals.damage.note(session.decode(), damaged[id])
+        return {
+            key: [whose.get(entry.turn, entry) for entry in entries]
+            for key, entries in found.items()
+        }
 
     async def _until_settled(self) -> None:
         """Wait, after a failover, until nodes have written again what may have been lost in it."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from thoughtline.errors import SealError
+from thoughtline.errors import Damaged, SealError
 from thoughtline.stores.base import INTERNAL_PREFIX, Progress
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.rows import unpack_memo
@@ -74,8 +74,8 @@ async def _delete(
     owners = await seals.of(row["tenant"] for row in rows)
     for row in rows:
         seal = owners[row["tenant"]]
-        with suppress(SealError):  # names of what does not open lead nowhere: `prune_index`
-            memo, _, version = seal.open_entry(row["id"], row["memo"], None)
+        with suppress(SealError, Damaged):  # names of what does not open: `prune_index`
+            memo, version = seal.open_memo(row["id"], row["memo"])
             own = entry_names(seal, unpack_memo(memo), version=version)
             names += own
             filed += [row["filed"]] * len(own)

@@ -16,8 +16,8 @@ from thoughtline.log.events import Event
 from thoughtline.stores.base import EventPage, SessionSummary
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import load
-from thoughtline.stores.postgres.rows import kinds_mask, unpack_events
-from thoughtline.stores.postgres.sealed_rows import Values
+from thoughtline.stores.postgres.rows import kinds_mask
+from thoughtline.stores.postgres.sealed_rows import Values, read_events
 from thoughtline.stores.postgres.seals import Seals
 
 PAGE = 200
@@ -28,7 +28,7 @@ OWN_WAIT = 1.0
 
 _HISTORY = load("history.sql")
 _READ = """
-SELECT tenant, session, id, nth, entry, first, said, thoughts FROM batches
+SELECT tenant, session, id, nth, entry, turn, first, count, said, thoughts FROM batches
 WHERE session = $1 AND first + count > $2 ORDER BY first, nth LIMIT $3
 """
 _SESSIONS = """
@@ -85,7 +85,7 @@ async def read(seals: Seals, session: str, after: int, limit: int | None) -> lis
     while len(events) < wanted:
         rows, opened = await seals.read(_READ, session.encode(), after + 1, PAGE)
         for row in opened:
-            some = unpack_events(session, row["first"], row["said"], row["thoughts"])
+            some = read_events(row, seals.damage)
             events += [event for event in some if event.seq > after]
         if len(rows) < PAGE or not events:
             break
@@ -143,10 +143,11 @@ async def history(
             break
         await asyncio.sleep(0.005)
     content = [row for row in opened if row["session"] is not None]
-    return _page(rows, content, start, types=types, since=since, limit=limit)
+    return _page(seals, rows, content, start, types=types, since=since, limit=limit)
 
 
 def _page(
+    seals: Seals,
     rows: Sequence[asyncpg.Record],
     content: Sequence[Values],
     start: LogPlace,
@@ -160,10 +161,10 @@ def _page(
     found = [row for row in rows if row["session"] is not None]
     position = start.number()
     for row in content:
-        session, tenant = row["session"].decode(), row["tenant"].decode()
+        tenant = row["tenant"].decode()
         here = LogPlace(row["era"], row["xid"], row["filed"])
         skip = start.events if start[:3] == here[:3] else 0
-        some = unpack_events(session, row["first"], row["said"], row["thoughts"])
+        some = read_events(row, seals.damage)
         for n, event in enumerate(some[skip:], skip + 1):
             if (types is not None and event.type not in types) or event.at < since:
                 continue

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from thoughtline.errors import StoreError
-from thoughtline.log.events import Draft, Event
+from thoughtline.errors import Damaged, StoreError
+from thoughtline.log.events import DAMAGED_VERSION, Draft, Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.keys import KEY_SIZE
 from thoughtline.stores import rules
@@ -276,13 +276,19 @@ def pack_memo(entry: IndexEntry) -> bytes:
 
 
 def unpack_memo(memo: bytes) -> IndexEntry:
-    """Return an entry, without its thoughts."""
-    return _memo.decode(memo)
+    """Return an entry, without its thoughts; raises `Damaged`."""
+    try:
+        return _memo.decode(memo)
+    except rules.UNREADABLE as error:
+        raise Damaged("a value (memo) is damaged") from error
 
 
 def unpack_thoughts(thoughts: Iterable[bytes] | None) -> list[tuple[int, str]]:
-    """Return versions and data of the thoughts in rows."""
-    return list(chain.from_iterable([_thoughts.decode(some) for some in thoughts or ()]))
+    """Return versions and data of the thoughts in rows; raises `Damaged`."""
+    try:
+        return list(chain.from_iterable([_thoughts.decode(some) for some in thoughts or ()]))
+    except rules.UNREADABLE as error:
+        raise Damaged("a value (thoughts) is damaged") from error
 
 
 def pack_thoughts(thoughts: Sequence[tuple[int, str]]) -> bytes:
@@ -291,13 +297,26 @@ def pack_thoughts(thoughts: Sequence[tuple[int, str]]) -> bytes:
 
 
 def unpack_events(session: str, first: int, said: bytes, thoughts: bytes | None) -> list[Event]:
-    """Return the events of a row; without `thoughts`, those are left out."""
-    data = iter(_thoughts.decode(thoughts) if thoughts is not None else ())
+    """Return the events of a row; raises `Damaged`.
+
+    Without `thoughts`, those are events whose body is damaged.
+    """
+    data = None if thoughts is None else unpack_thoughts([thoughts])[::-1]
+    try:
+        rows = _said.decode(said)
+    except rules.UNREADABLE as error:
+        raise Damaged("a value (said) is damaged") from error
     events: list[Event] = []
-    for seq, (id, parent, at, type, version, text) in enumerate(_said.decode(said), first):
-        found = (version, text) if text is not None else next(data, None)
-        if found is not None:
-            events.append(Event(session, seq, id, parent, at, type, *found))
+    for seq, (id, parent, at, type, version, text) in enumerate(rows, first):
+        if text is not None:
+            stored = version, text
+        elif data is None:
+            stored = DAMAGED_VERSION, ""
+        elif data:
+            stored = data.pop()
+        else:
+            raise Damaged("a value (thoughts) is damaged")
+        events.append(Event(session, seq, id, parent, at, type, *stored))
     return events
 
 

@@ -5,8 +5,19 @@ from typing import Any
 
 import msgspec
 
+from thoughtline.errors import Damaged
+from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
-from thoughtline.stores.postgres.rows import EntryRow, PackedBatch, Row, distinct
+from thoughtline.stores.damage import DamagedSessions, damaged_entry, damaged_events
+from thoughtline.stores.postgres.rows import (
+    EntryRow,
+    PackedBatch,
+    Row,
+    distinct,
+    unpack_events,
+    unpack_memo,
+    unpack_thoughts,
+)
 from thoughtline.stores.postgres.tenant_seal import TenantSeal, entry_group
 from thoughtline.stores.sealing.envelope import is_sealed, key_version
 
@@ -25,23 +36,70 @@ def is_sealed_row(row: Values) -> bool:
     return False
 
 
-def open_row(row: Values, seal: TenantSeal, entry: str = "entry") -> Values:
-    """Return a row with its content opened."""
+def open_row(
+    row: Values, seal: TenantSeal, entry: str = "entry", damage: DamagedSessions | None = None
+) -> Values:
+    """Return a row with its content opened; raises `Damaged`.
+
+    With `damage`, that is noted there, and what is damaged is empty.
+    """
+
+    def opened(value: bytes, session: bytes, name: bytes, column: str) -> bytes:
+        try:
+            return seal.open(value, session, name, column)
+        except Damaged as error:
+            if damage is None:
+                raise
+            damage.note(row["session"].decode(), error)
+            return b""
+
     values, versions = {**row}, {}
     if row.get("memo"):
-        values["memo"] = seal.open(row["memo"], entry_group(row[entry]), row[entry], "memo")
+        values["memo"] = opened(row["memo"], entry_group(row[entry]), row[entry], "memo")
         versions["memo"] = key_version(row["memo"])
     if thoughts := row.get("thoughts"):
         several = thoughts if isinstance(thoughts, list) else [thoughts]
         group = entry_group(row[entry])
-        opened = [seal.open(one, group, row[entry], "thoughts") for one in several]
-        values["thoughts"] = opened if isinstance(thoughts, list) else opened[0]
+        some = [opened(one, group, row[entry], "thoughts") for one in several]
+        values["thoughts"] = some if isinstance(thoughts, list) else some[0]
         versions["thoughts"] = key_version(several[0])
     if row.get("said"):
         name = row_name(row["id"], row["nth"])
-        values["said"] = seal.open(row["said"], row["session"], name, "said")
+        values["said"] = opened(row["said"], row["session"], name, "said")
     values["versions"] = versions
     return values
+
+
+def read_events(row: Values, damage: DamagedSessions) -> list[Event]:
+    """Return the events of an opened row; where it is damaged, what stands for them."""
+    session, first, said = row["session"].decode(), row["first"], row["said"]
+    try:
+        return unpack_events(session, first, said, row.get("thoughts"))
+    except Damaged as error:
+        damage.note(session, error)
+    try:
+        return unpack_events(session, first, said, None)  # only its thoughts are damaged
+    except Damaged:
+        return damaged_events(session, first, row["count"], (row["turn"] or b"").decode())
+
+
+def read_entry(row: Values, damage: DamagedSessions) -> IndexEntry:
+    """Return the entry of an opened row; where it is damaged, what stands for it."""
+    try:
+        return unpack_memo(row["memo"])
+    except Damaged as error:
+        damage.note(row["session"].decode(), error)
+        return damaged_entry(row["session"].decode(), row["turn"].decode())
+
+
+def read_thoughts(row: Values, damage: DamagedSessions) -> list[tuple[int, str]] | None:
+    """Return the thoughts of an opened row, of one turn or of a row of it; None: damaged."""
+    thoughts = row["thoughts"]
+    try:
+        return unpack_thoughts(thoughts if isinstance(thoughts, list | None) else [thoughts])
+    except Damaged as error:
+        damage.note(row["session"].decode(), error)
+        return None
 
 
 def sealed_with(row: Values, column: str) -> int:

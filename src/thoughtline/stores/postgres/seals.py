@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import asyncpg
 
 from thoughtline.errors import KeyGone, SealError
+from thoughtline.stores.damage import DamagedSessions
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.sealed_rows import Values, is_sealed_row, open_row
 from thoughtline.stores.postgres.tenant_seal import TenantSeal
@@ -50,6 +51,7 @@ class Seals:
         self._connections = connections
         self._keychain = keychain
         self._held: dict[bytes, TenantSeal] = {}
+        self.damage = DamagedSessions()
 
     async def greet(self, connection: asyncpg.Connection) -> None:
         """Refuse a sealed database, if there are no keys."""
@@ -175,6 +177,7 @@ class Seals:
     ) -> Sequence[Values]:
         """Return rows with their content opened; those of a tenant that was deleted are left out.
 
+        What is damaged is empty.
         `entry` is the column with the id of the index entry. `seals` are those of the tenants, if
         they are known.
         """
@@ -187,7 +190,10 @@ class Seals:
         for row in rows:
             with suppress(KeyGone):
                 is_closed = self._is_closed(row)
-                found.append(open_row(row, seals[row["tenant"]], entry) if is_closed else row)
+                if is_closed:
+                    found.append(open_row(row, seals[row["tenant"]], entry, self.damage))
+                else:
+                    found.append(row)
         return found
 
     def _is_closed(self, row: asyncpg.Record) -> bool:

@@ -7,7 +7,7 @@ from thoughtline.stores import search as rules
 from thoughtline.stores.base import SessionCursor, SessionListing, SessionQuery, SessionSummary
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.queries import summaries
-from thoughtline.stores.postgres.rows import unpack_events
+from thoughtline.stores.postgres.sealed_rows import read_events
 from thoughtline.stores.postgres.seals import Seals
 
 PAGE = 50
@@ -20,7 +20,7 @@ WHERE ($1::bytea IS NULL OR session = $1) AND ($2::bytea IS NULL OR tenant = $2)
 ORDER BY touched DESC, session LIMIT $5
 """
 _EVENTS = """
-SELECT tenant, session, id, nth, entry, first, said FROM batches
+SELECT tenant, session, id, nth, entry, turn, first, count, said FROM batches
 WHERE session = ANY ($1) ORDER BY session, first, nth
 """
 
@@ -74,5 +74,5 @@ async def _matching(seals: Seals, query: SessionQuery, page: list[SessionSummary
     events: dict[str, list[Event]] = {id: [] for id in ids}
     for row in rows:
         session = row["session"].decode()
-        events[session] += unpack_events(session, row["first"], row["said"], None)
+        events[session] += read_events(row, seals.damage)
     return {id for id in ids if rules.session_matches(query, events[id])}

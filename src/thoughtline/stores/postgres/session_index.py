@@ -1,21 +1,26 @@
 """The index of a session, read and filed anew; and look-up keys that lead nowhere."""
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from itertools import chain, filterfalse
 
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import FiledEntry
+from thoughtline.stores.damage import is_damaged
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import call, load
 from thoughtline.stores.postgres.rows import (
     entry_id,
     pack_entries,
-    unpack_memo,
-    unpack_thoughts,
     with_refusals,
 )
-from thoughtline.stores.postgres.sealed_rows import Values, seal_entries, sealed_with
+from thoughtline.stores.postgres.sealed_rows import (
+    Values,
+    read_entry,
+    read_thoughts,
+    seal_entries,
+    sealed_with,
+)
 from thoughtline.stores.postgres.seals import Seals
 from thoughtline.stores.postgres.tenant_seal import TenantSeal
 from thoughtline.stores.postgres.writer import GroupWriter
@@ -46,16 +51,19 @@ class SessionIndex:
         self._writer = writer
 
     async def read(self, session: str) -> list[FiledEntry]:
-        """Return the index entries of a session, the first filed first."""
+        """Return the index entries of a session, the first filed first.
+
+        Those that are damaged are left out: they are made anew like those that are missing.
+        """
         rows, seals, complete = await self._opened(session)
         if not complete:  # perhaps they were sealed anew before the keys were read
             rows, seals, _ = await self._opened(session)
+        damage = self._seals.damage
+        memos = [read_entry(row, damage) for row in rows]
+        rows = [row for row, entry in zip(rows, memos, strict=True) if not is_damaged(entry)]
         entries = [
-            with_refusals(
-                rules.with_thoughts(unpack_memo(row["memo"]), unpack_thoughts(row["thoughts"])),
-                row["refusals"],
-            )
-            for row in rows
+            with_refusals(rules.with_thoughts(entry, read_thoughts(row, damage)), row["refusals"])
+            for row, entry in zip(rows, filterfalse(is_damaged, memos), strict=True)
         ]
         names = [
             dict(

@@ -101,6 +101,7 @@ class PostgresStore:
         self._connections = Connections(Address(url), self._greet)
         self._keychain = keychain
         self._seals = Seals(self._connections, keychain)
+        self.damage = self._seals.damage
         self._writer = GroupWriter(
             self._connections,
             self._seals,

@@ -7,7 +7,7 @@ session and turn; what else was said to the tenant, the session, the batch and t
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from thoughtline.errors import KeyGone, SealError
+from thoughtline.errors import Damaged, KeyGone, SealError
 from thoughtline.stores.postgres.rows import blind, call_name, tenant_mark
 from thoughtline.stores.sealing import GIVE_KEYS
 from thoughtline.stores.sealing.envelope import is_sealed, key_version
@@ -81,22 +81,22 @@ class TenantSeal:
                 raise self._key_gone()
             return self.cipher.open(value, session.hex(), row.hex(), column)
         if self._keychain is not None and self._keychain.requires:
-            raise SealError(
+            raise Damaged(
                 "a row is plain, and `store.require_sealed` is set; `thoughtline keys re-encrypt` "
                 "seals what is plain"
             )
         return value
 
-    def open_entry(
-        self, id: bytes, memo: bytes, thoughts: Sequence[bytes] | None
-    ) -> tuple[bytes, Sequence[bytes] | None, int]:
-        """Return a memo and its thoughts as they were given, and the version it is sealed with."""
+    def open_memo(self, id: bytes, memo: bytes) -> tuple[bytes, int]:
+        """Return a memo as it was given, and the version it is sealed with."""
         version = key_version(memo)
         if version or self._requires:
             memo = self.open(memo, entry_group(id), id, "memo")
-        if thoughts:
-            thoughts = [self.open(one, entry_group(id), id, "thoughts") for one in thoughts]
-        return memo, thoughts, version
+        return memo, version
+
+    def open_thoughts(self, id: bytes, thoughts: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the thoughts of an entry as they were given."""
+        return [self.open(one, entry_group(id), id, "thoughts") for one in thoughts]
 
     def names(
         self, keys: Sequence[bytes], calls: Sequence[str] = (), *, version: int

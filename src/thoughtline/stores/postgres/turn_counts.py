@@ -23,7 +23,8 @@ from thoughtline.log.turn_counts import (
 from thoughtline.stores.base import TurnCountPage
 from thoughtline.stores.postgres import queries
 from thoughtline.stores.postgres.connections import Connections
-from thoughtline.stores.postgres.rows import kinds_mask, unpack_events
+from thoughtline.stores.postgres.rows import kinds_mask
+from thoughtline.stores.postgres.sealed_rows import read_events
 from thoughtline.stores.postgres.seals import Seals
 
 EVENTS = 1_000
@@ -37,7 +38,7 @@ FROM (VALUES (1)) AS one LEFT JOIN turn_counts AS t ON t.seconds = $1 AND t.at >
 _ADD = "SELECT add_counts_1($1, $2, $3, $4, $5, $6, $7, $8)"
 _EXPIRE = "DELETE FROM turn_counts WHERE seconds = $1 AND at < $2"
 _STARTS = """
-SELECT tenant, session, id, nth, entry, first, said FROM batches
+SELECT tenant, session, id, nth, entry, turn, first, count, said FROM batches
 WHERE session = ANY ($1) AND kinds & $2 <> 0 ORDER BY session, first DESC
 """
 
@@ -73,7 +74,7 @@ async def _find_starts(seals: Seals, events: list[Event]) -> Mapping[tuple[str, 
     sessions = sorted({session.encode() for session, _ in wanted})
     rows = (await seals.read(_STARTS, sessions, kinds_mask(["turn_started"]))).opened
     for row in rows:
-        for event in unpack_events(row["session"].decode(), row["first"], row["said"], None):
+        for event in read_events(row, seals.damage):
             place = (event.session, event.id)
             if event.type == "turn_started" and place in wanted and place not in found:
                 body = body_of(event)

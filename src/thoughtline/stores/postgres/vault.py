@@ -1,10 +1,10 @@
 """The keys of a database, for administration: the port of a vault."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from thoughtline.errors import KeyGone, SealError
+from thoughtline.errors import Damaged, KeyGone, SealError
 from thoughtline.stores.base import Progress
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.rows import unpack_memo
@@ -39,7 +39,7 @@ WHERE (session, id, nth) > ($1::bytea, $2::bytea, $3::smallint)
 ORDER BY session, id, nth LIMIT $5
 """
 _ENTRIES = """
-SELECT tenant, id, filed, rev, memo FROM entries
+SELECT tenant, session, id, filed, rev, memo FROM entries
 WHERE id > $1::bytea AND ($2::bytea IS NULL OR tenant = $2) ORDER BY id LIMIT $3
 """
 _RESEAL_BATCH = """
@@ -52,7 +52,7 @@ _BATCH = """
 SELECT tenant, session, id, nth, entry, said, thoughts FROM batches
 WHERE session = $1 AND id = $2 AND nth = $3
 """
-_ENTRY = "SELECT tenant, id, filed, rev, memo FROM entries WHERE id = $1"
+_ENTRY = "SELECT tenant, session, id, filed, rev, memo FROM entries WHERE id = $1"
 _NOTE_PLAIN = """
 WITH noted AS (
     UPDATE sealing SET plain = true WHERE master <> '' AND NOT plain
@@ -169,12 +169,12 @@ class PostgresVault:
         for row in rows:
             try:
                 open_row(row, seals[row["tenant"]])
-            except SealError as error:
+            except (SealError, Damaged) as error:
                 problems.append(str(error))
         for row in await self._connections.slowly(_SAMPLE_ENTRIES, list(seals), limit):
             try:
-                seals[row["tenant"]].open_entry(row["id"], row["memo"], None)
-            except SealError as error:
+                seals[row["tenant"]].open_memo(row["id"], row["memo"])
+            except (SealError, Damaged) as error:
                 problems.append(str(error))
         return problems
 
@@ -203,7 +203,7 @@ class PostgresVault:
                 await self._claim(claimed, plain=plain)
                 rows, here = await page(here, of)
                 seals = await self._seals_of(rows)
-                changed = [await resealed(row, seals[row["tenant"]]) for row in rows]
+                changed = [await _named(row, resealed(row, seals[row["tenant"]])) for row in rows]
                 count += sum(changed) if page == self._batches else 0
                 done += len(rows)
                 if progress is not None:
@@ -294,7 +294,7 @@ class PostgresVault:
         if not _is_stale(row["memo"], seal):
             return False
         try:
-            memo, _, before = seal.open_entry(row["id"], row["memo"], None)
+            memo, before = seal.open_memo(row["id"], row["memo"])
         except KeyGone:
             return False
         entry, sealed = unpack_memo(memo), seal.seal_entry(memo, row["id"], "memo")
@@ -310,6 +310,14 @@ class PostgresVault:
         """Return a statement that writes a row, and notes that it may be plain."""
         assert self._keychain is not None  # noqa: S101 (`reseal` has looked)
         return statement if self._keychain.seals else _NOTE_PLAIN + statement
+
+
+async def _named(row: Values, work: Awaitable[bool]) -> bool:
+    """Say which session a damaged value is of."""
+    try:
+        return await work
+    except Damaged as error:
+        raise Damaged(f"session {row['session'].decode()!r}: {error}") from error
 
 
 def _is_stale(value: bytes, seal: TenantSeal) -> bool:

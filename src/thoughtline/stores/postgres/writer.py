@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 
 from thoughtline.clock import Clock
-from thoughtline.errors import Conflict, SealError, StoreError, Unavailable
+from thoughtline.errors import Conflict, Damaged, SealError, StoreError, Unavailable
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
 from thoughtline.stores.postgres.connections import Connections
@@ -264,8 +264,8 @@ class GroupWriter:
         for tenant, id, filed, memo in zip(
             tenants, old["old_id"], old["old_filed"], old["old_memo"], strict=True
         ):
-            with contextlib.suppress(SealError):  # the tenant is being deleted
-                opened, _, version = seals[tenant].open_entry(id, memo, None)
+            with contextlib.suppress(SealError, Damaged):  # names then lead nowhere: `prune_index`
+                opened, version = seals[tenant].open_memo(id, memo)
                 names = entry_names(seals[tenant], unpack_memo(opened), version=version)
                 self._stale.append((names, [filed] * len(names)))
 

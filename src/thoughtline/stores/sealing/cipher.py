@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from thoughtline.errors import KeyGone, SealError
+from thoughtline.errors import Damaged, KeyGone
 from thoughtline.log.keys import KEY_SIZE, SHARED_BYTES
 from thoughtline.stores.sealing.envelope import (
     FORMAT,
@@ -74,18 +74,17 @@ class TenantCipher:
         return b"%b%b%b%b" % (FORMAT, version.to_bytes(2, "big"), nonce, text)
 
     def open(self, value: bytes, session: str, batch: str, column: str) -> bytes:
-        """Open a value that was sealed for this place. Raises `SealError` for any other."""
+        """Open a value that was sealed for this place. Raises `Damaged` for any other."""
         if not is_sealed(value) or len(value) < OVERHEAD:
-            raise SealError(f"a value of session {session!r} is not one that was sealed")
+            raise Damaged(f"a value ({column}) is not one that was sealed")
         cipher, bound = self._of_session(key_version(value), session)
         bound = b"%b%b%b" % (bound, _sized(batch), column.encode())
         start = HEAD + NONCE
         try:
             return cipher.decrypt(value[HEAD:start], value[start:], bound)
         except InvalidTag:
-            raise SealError(
-                f"a value of session {session!r} ({column}, batch {batch!r}) was altered, "
-                "or put there from elsewhere: it does not open"
+            raise Damaged(
+                f"a value ({column}) was altered, or put there from elsewhere: it does not open"
             ) from None
 
     def has(self, version: int) -> bool:

@@ -7,7 +7,7 @@ and leaves the log alone. It takes a few per transaction, so that appends never 
 
 import heapq
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -16,8 +16,8 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Thought
 from thoughtline.stores import rules
 from thoughtline.stores.base import EntryFilter, ThoughtEntry
-from thoughtline.stores.row import RowPlace, open_thoughts
-from thoughtline.stores.sqlite import filed_entries, statements, summaries
+from thoughtline.stores.row import RowPlace
+from thoughtline.stores.sqlite import filed_entries, queries, statements, summaries
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.filed_entries import EntryRow, read_rows
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
@@ -233,18 +233,15 @@ def _shown(
 
 def _thoughts_of(db: Connection, found: Sequence[EntryRow]) -> dict[int, tuple[Thought, ...]]:
     entries = {row.position: row for row in found}
-    reasoning: dict[int, list[tuple[int, RowPlace, bytes]]] = {}
+    stored: dict[int, list[tuple[int, RowPlace, bytes]]] = {}
     for cursor in statements.execute(db, _THOUGHTS, "?", list(entries)):
         for number, position, session, row, value in unpacked(cursor.fetchone()[0], 1):
             place = row_place(entries[number].tenant, session, row)
-            reasoning.setdefault(number, []).append((position, place, value))
+            stored.setdefault(number, []).append((position, place, value))
     return {
         number: rules.with_thoughts(
             row.entry,
-            chain.from_iterable(
-                open_thoughts(value, place, db.cipher)
-                for _, place, value in sorted(reasoning.get(number, ()))
-            ),
+            queries.reasoning(db, sorted(stored.get(number, ()))),
         ).thoughts
         for number, row in entries.items()
     }

@@ -11,10 +11,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from thoughtline.log.events import DAMAGED_VERSION
 from thoughtline.stores import rules
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
+from thoughtline.stores.damage import is_damaged
 from thoughtline.stores.erased import erased, unfiled_entry
-from thoughtline.stores.row import RowPlace, open_thoughts, reseal_thoughts
+from thoughtline.stores.row import RowPlace, reseal_thoughts
 from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sqlite import filed_entries, queries, statements
 from thoughtline.stores.sqlite.connection import Connection
@@ -84,7 +86,10 @@ def read_page(db: Connection, entry_filter: EntryFilter, after: int) -> ErasePag
     marked: list[int] = []
     for position, tenant, session, turn, name, value in found:
         place, entry_row = row_place(tenant, session, name), filed.get(position)
-        thoughts = open_thoughts(value, place, db.cipher)
+        thoughts = queries.reasoning(db, [(position, place, value)])
+        if thoughts is None:  # they are damaged: what can be read of them by eye goes as well
+            shape = entry_row.entry.shape if entry_row else "t"
+            thoughts = [(DAMAGED_VERSION, "")] * shape.count("t")
         blank = [erased(*one) for one in thoughts]
         count = sum(new != old for new, old in zip(blank, thoughts, strict=True))
         entry = entry_row.entry if entry_row else unfiled_entry(session, turn, thoughts)
@@ -96,13 +101,17 @@ def read_page(db: Connection, entry_filter: EntryFilter, after: int) -> ErasePag
 
 
 def _filed(db: Connection, positions: Sequence[int]) -> dict[int, EntryRow]:
-    """Return the index entries of the turns of these rows."""
+    """Return the index entries of the turns of these rows, as far as they can be read."""
     pairs: list[tuple[int, int]] = []
     for cursor in statements.execute(db, _FILED, "?", positions):
         pairs += _pairs.decode(cursor.fetchone()[0])
     found = filed_entries.read_rows(db, list({entry for _, entry in pairs}))
     entries = {row.position: row for row in found}
-    return {position: entries[entry] for position, entry in pairs}
+    return {
+        position: entries[entry]
+        for position, entry in pairs
+        if not is_damaged(entries[entry].entry)
+    }
 
 
 def erase(db: Connection, page: ErasePage) -> int:

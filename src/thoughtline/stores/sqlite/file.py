@@ -18,6 +18,7 @@ import msgspec
 
 from thoughtline.errors import Corrupt, StoreError, Unavailable
 from thoughtline.stores.base import Progress
+from thoughtline.stores.damage import DamagedSessions
 from thoughtline.stores.sqlite import key_tables, migrations
 from thoughtline.stores.sqlite.connection import Connection
 
@@ -69,6 +70,7 @@ class DatabaseFile:
         self._synchronous = synchronous
         self.keychain = keychain
         self.progress: Progress | None = None  # is told how far a migration is
+        self.damage = DamagedSessions()
 
     def inode(self) -> tuple[int, int] | None:
         """Return device and inode of the file at the path; None when there is none."""
@@ -91,6 +93,7 @@ class DatabaseFile:
             factory=Connection,
         )
         db.execute("PRAGMA temp_store = MEMORY")  # results on the way are small, and private
+        db.damage = self.damage
         if self.keychain is not None:
             from thoughtline.stores.sqlite.sealed import SealingCipher
 

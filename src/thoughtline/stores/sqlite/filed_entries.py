@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from thoughtline.errors import KeyGone
+from thoughtline.errors import Damaged, KeyGone
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
+from thoughtline.stores.damage import damaged_entry
 from thoughtline.stores.row import RowPlace, open_entry, pack_entry
 from thoughtline.stores.sealing.envelope import key_version
 from thoughtline.stores.sqlite import statements, summaries
@@ -88,11 +89,14 @@ def _unpack(db: Connection, value: bytes | None) -> list[EntryRow]:
 
 
 def _open(db: Connection, memo: bytes, place: RowPlace) -> IndexEntry:
-    """Return an entry; an empty one where its key was deleted with its tenant."""
+    """Return an entry; an empty one where it is damaged, or its key was deleted with its tenant."""
     try:
         return open_entry(memo, place, db.cipher)
     except KeyGone:
         return IndexEntry(place.session, place.row)
+    except Damaged as error:
+        db.damage.note(place.session, error)
+        return damaged_entry(place.session, place.row)
 
 
 def read_rows(db: Connection, positions: Sequence[int]) -> list[EntryRow]:

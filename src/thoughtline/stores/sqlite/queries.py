@@ -3,16 +3,18 @@
 What is found comes back packed into one value per page (see `statements` for why).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
-from thoughtline.errors import KeyGone
+from thoughtline.errors import Damaged, KeyGone
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.base import MAX_CANDIDATES, EventPage, SessionSummary, StoreStats
+from thoughtline.stores.damage import damaged_entry, damaged_events
 from thoughtline.stores.row import RowPlace, kinds_of, open_entry, open_events, open_thoughts
 from thoughtline.stores.sqlite import key_tables, statements
 from thoughtline.stores.sqlite.connection import Connection
@@ -30,11 +32,15 @@ ALL_KINDS = -1
 
 _EVENTS = """
 SELECT {rows} FROM (
-    SELECT b.position, b.first, t.tenant, s.session, {row} AS row, b.thoughts, b.said
+    SELECT b.position, b.first, b.count, b.turn, t.tenant, s.session, {row} AS row,
+        b.thoughts, b.said
     FROM {source} ORDER BY {order} LIMIT :limit
 )
 """
-_ROWS = packed_rows(["position", "first", "tenant", "session", "row"], ["thoughts", "said"])
+_ROWS = packed_rows(
+    ["position", "first", "count", "turn", "tenant", "session", "row"],
+    ["thoughts", "said"],
+)
 _OF_SESSION = _EVENTS.format(
     rows=_ROWS,
     row=ROW_NAME,
@@ -72,7 +78,7 @@ _EXPIRED = """
 SELECT session FROM sessions
 WHERE session IN (SELECT value FROM json_each(:sessions)) AND touched < :since AND NOT kept
 """
-_MEMOS = packed_rows(["f.position", "f.name", "f.row"], ["f.memo"])
+_MEMOS = packed_rows(["f.position", "f.name", "f.row", "f.turn"], ["f.memo"])
 _THOUGHTS = packed_rows(["f.position", "b.position", "f.name", ROW_NAME], ["b.thoughts"])
 
 
@@ -108,14 +114,32 @@ class EventRows(msgspec.Struct, frozen=True):
 def _unpack(db: Connection, value: bytes | None, limit: int) -> EventRows:
     events: list[EventRow] = []
     rows = position = 0
-    for position, first, tenant, session, row, thoughts, said in unpacked(value, 2):
+    for position, *about, tenant, session, row, thoughts, said in unpacked(value, 2):
         place = row_place(tenant, session, row)
         rows += 1
         with suppress(KeyGone):  # the tenant was deleted, or is being deleted
-            found = open_events(first, thoughts, said, place, db.cipher)
+            found = _events(db, about, place, thoughts, said)
             start = position - len(found) + 1
             events += [EventRow(at, tenant, event) for at, event in enumerate(found, start)]
     return EventRows(events, rows == limit, position)
+
+
+def _events(
+    db: Connection, about: Sequence[Any], place: RowPlace, thoughts: bytes, said: bytes
+) -> list[Event]:
+    """Return the events of a row; where it is damaged, what stands for them.
+
+    `about` it are known the number of its first event, how many they are, and their turn.
+    """
+    first, count, turn = about
+    try:
+        return open_events(first, thoughts, said, place, db.cipher)
+    except Damaged as error:
+        db.damage.note(place.session, error)
+    try:
+        return open_events(first, None, said, place, db.cipher)  # only thoughts are damaged
+    except Damaged:
+        return damaged_events(place.session, first, count, turn)
 
 
 def of_session(db: Connection, session: str, after: int, limit: int = PAGE) -> EventRows:
@@ -273,21 +297,34 @@ def unpack_entries(
         record = rules.QuarantineRecord("", _positions.decode(positions) if positions else ())
         refused.setdefault(number, []).append(record)
     entries: dict[int, IndexEntry] = {}
-    for number, session, row, memo in unpacked(memos, 1):
-        with suppress(KeyGone):  # the tenant was deleted, or is being deleted
+    for number, session, row, turn, memo in unpacked(memos, 1):
+        place = row_place(tenant, session, row)
+        try:
             entries[number] = rules.with_thoughts(
-                open_entry(memo, row_place(tenant, session, row), db.cipher),
-                _reasoning(db, sorted(rows.get(number, ()))),
+                open_entry(memo, place, db.cipher),
+                reasoning(db, sorted(rows.get(number, ()))),
                 refused.get(number, ()),
             )
+        except KeyGone:  # the tenant was deleted, or is being deleted
+            continue
+        except Damaged as error:
+            db.damage.note(place.session, error)
+            entries[number] = damaged_entry(place.session, turn)
     return entries
 
 
-def _reasoning(
-    db: Connection, rows: Sequence[tuple[int, RowPlace, bytes]]
-) -> Iterator[tuple[int, str]]:
+def reasoning(
+    db: Connection, rows: Iterable[tuple[int, RowPlace, bytes]]
+) -> list[tuple[int, str]] | None:
+    """Return the thoughts of rows; None where some of them are damaged."""
+    found: list[tuple[int, str]] = []
     for _, place, thoughts in rows:
-        yield from open_thoughts(thoughts, place, db.cipher)
+        try:
+            found += open_thoughts(thoughts, place, db.cipher)
+        except Damaged as error:
+            db.damage.note(place.session, error)
+            return None
+    return found
 
 
 # -- listings and statistics -----------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from thoughtline.errors import KeyGone, SealError
+from thoughtline.errors import Damaged, KeyGone, SealError
 from thoughtline.stores.row import RowPlace, open_entry
 from thoughtline.stores.sealing.envelope import FORMAT, key_version
 from thoughtline.stores.sealing.vault import ValueCounts
@@ -116,6 +116,8 @@ def _reseal(db: Connection, position: int) -> bool:
         refiled = bool(memo) and _refile(db, (number, position), place, memo, bytes(values[0]))
     except KeyGone:  # of a tenant that is being deleted
         return False
+    except Damaged as error:
+        raise Damaged(f"session {place.session!r}: {error}") from error
     db.execute(_UPDATE, (*values, position))
     if refiled:
         summaries.add_again(db, [position])
@@ -184,6 +186,6 @@ def sample(db: Connection, limit: int) -> list[str]:
             for column, value in (("memo", memo), ("thoughts", thoughts), ("said", said)):
                 try:
                     db.cipher.open(value, row_place(*names), column)
-                except SealError as error:
+                except (SealError, Damaged) as error:
                     problems.append(str(error))
     return problems

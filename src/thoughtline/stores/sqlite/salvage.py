@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from thoughtline.errors import Corrupt, SealError, StoreError, Unavailable
+from thoughtline.errors import Corrupt, Damaged, SealError, StoreError, Unavailable
 from thoughtline.log.events import Draft
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import Batch
@@ -65,7 +65,7 @@ SELECT EXISTS (
 )
 """
 _old_entry = msgspec.json.Decoder(IndexEntry)
-_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, SealError)
+_UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, SealError, Damaged)
 
 
 class SessionLoss(Struct, frozen=True, kw_only=True):

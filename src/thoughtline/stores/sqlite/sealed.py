@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from thoughtline.errors import KeyGone, SealError
+from thoughtline.errors import Damaged, KeyGone
 from thoughtline.stores.row import RowPlace
 from thoughtline.stores.sealing.cipher import TenantCipher, key_gone
 from thoughtline.stores.sealing.envelope import is_sealed
@@ -77,9 +77,9 @@ class SealingCipher:
         """Open a value, or return a plain one."""
         if not is_sealed(value):
             if self._keychain.requires and value:
-                raise SealError(
-                    f"a row of session {place.session!r} is plain, and `store.require_sealed` is "
-                    "set; `thoughtline keys re-encrypt` seals what is plain"
+                raise Damaged(
+                    "a row is plain, and `store.require_sealed` is set; `thoughtline keys "
+                    "re-encrypt` seals what is plain"
                 )
             return value
         where = (place.session, place.row, column)

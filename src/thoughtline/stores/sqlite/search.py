@@ -11,7 +11,7 @@ from itertools import islice
 
 import msgspec
 
-from thoughtline.errors import KeyGone
+from thoughtline.errors import Damaged, KeyGone
 from thoughtline.stores import search as query_rules
 from thoughtline.stores.base import SessionCursor, SessionListing, SessionQuery, SessionSummary
 from thoughtline.stores.row import (
@@ -19,8 +19,8 @@ from thoughtline.stores.row import (
     STARTED,
     RowPlace,
     kinds_of,
-    open_events,
     open_said,
+    unpack_said,
 )
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
@@ -142,10 +142,15 @@ def _says(
 ) -> bool:
     try:
         said = open_said(value, place, db.cipher)
+        rough = said.lower()  # ASCII letters: as JSON spells the others
+        if not any(spelling in rough for spelling in spellings):
+            return False
+        return any(
+            query_rules.contains_text(type, version, data, text)
+            for *_, type, version, data in unpack_said(said, place)
+        )
     except KeyGone:  # the tenant was deleted, or is being deleted
         return False
-    said = said.lower()  # ASCII letters: as JSON spells the others
-    return any(spelling in said for spelling in spellings) and any(
-        query_rules.contains_text(event.type, event.version, event.data, text)
-        for event in open_events(0, None, value, place, db.cipher)
-    )
+    except Damaged as error:
+        db.damage.note(place.session, error)
+        return False

@@ -10,6 +10,7 @@ import msgspec
 
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import Batch, FiledEntry
+from thoughtline.stores.damage import is_damaged
 from thoughtline.stores.sqlite import filed_entries, queries, rows, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.inserts import insert_batch
@@ -38,15 +39,19 @@ FROM lookup_keys AS k WHERE NOT EXISTS (
 
 
 def read_entries(db: Connection, session: str) -> list[FiledEntry]:
-    """Return the entries of a session with their thoughts, and the keys that are not filed."""
+    """Return the entries of a session with their thoughts, and the keys that are not filed.
+
+    Those that are damaged are left out: they are made anew like those that are missing.
+    """
     db.execute("BEGIN")
     try:
-        found = db.execute(_SESSION, (session,)).fetchone()
-        if found is None:
+        owner = db.execute(_SESSION, (session,)).fetchone()
+        if owner is None:
             return []
-        _, number, tenant = found
+        _, number, tenant = owner
         packed = db.execute(_ENTRIES, {"session": session}).fetchone()
-        entries = queries.unpack_entries(db, tenant, *packed)
+        found = queries.unpack_entries(db, tenant, *packed)
+        entries = {position: entry for position, entry in found.items() if not is_damaged(entry)}
         filed = _filed_keys(db, number, tenant, entries)
     finally:
         db.execute("ROLLBACK")

@@ -94,6 +94,7 @@ class SqliteStore:
         self._file = DatabaseFile(
             Path(path), timeout=timeout, synchronous=synchronous, keychain=keychain
         )
+        self.damage = self._file.damage
         self._writer = Writer(self._file, self._clock, self._subscribers, touch_every=touch_every)
         self._readers = ReaderPool(self._file, readers)
         self._upkeep = Upkeep(self._read, self._writer.run, self._clock, self._writer.fresh_counts)

@@ -11,9 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-import msgspec
-
-from thoughtline.errors import SealError
+from thoughtline.errors import Damaged, SealError
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.row import open_entry
 from thoughtline.stores.sealing.envelope import key_version
@@ -86,8 +84,7 @@ def _add(db: Connection, after: int, last: int) -> None:
     calls: list[Any] = []
     (packed_rows,) = db.execute(_LISTED, values).fetchone()
     for number, tenant, session, row, memo in unpacked(packed_rows, 1):
-        # One that is damaged, or does not open, is said by look-ups.
-        with suppress(msgspec.MsgspecError, ValueError, SealError):
+        with suppress(Damaged, SealError):  # that is noted by look-ups
             entry = open_entry(memo, row_place(tenant, session, row), db.cipher)
             names = listed_calls(db, tenant, entry, version=key_version(memo))
             calls += chain.from_iterable((bytearray(name), number) for name in names)

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
-from thoughtline.errors import KeyGone
+from thoughtline.errors import Damaged, KeyGone
 from thoughtline.log.events import TurnStarted
 from thoughtline.log.turn_counts import (
     KEPT,
@@ -108,12 +108,16 @@ def _count_rows(
     for last, first, size, tenant, session, row in heads:
         said = content[begin : begin + size]
         begin += size
-        if not plain or is_sealed(said):
-            try:
-                said = open_said(said, row_place(tenant, session, row), db.cipher)
-            except KeyGone:  # the tenant was deleted, or is being deleted
-                continue
-        events = unpack_said(said)
+        place = row_place(tenant, session, row)
+        try:
+            if not plain or is_sealed(said):
+                said = open_said(said, place, db.cipher)
+            events = unpack_said(said, place)
+        except KeyGone:  # the tenant was deleted, or is being deleted
+            continue
+        except Damaged as error:
+            db.damage.note(place.session, error)
+            continue
         if last - len(events) < after:  # some of it is counted
             skip = after - last + len(events)
             counter.add_row(session, first + skip, events[skip:])
@@ -137,7 +141,7 @@ def _find_start(db: Connection, session: str, turn: str, seq: int) -> TurnStarte
     first, *place, said = found
     try:
         events = open_events(first, None, said, row_place(*place), db.cipher)
-    except KeyGone:
+    except (KeyGone, Damaged):
         return None
     for event in events:
         if event.type == "turn_started" and event.seq < seq:

@@ -17,6 +17,7 @@ WITH gate AS MATERIALIZED (
 SELECT gate.now, gate.xmin::text::bigint AS xmin, ending.era AS end_era,
        ending.xid::text::bigint AS end_xid, ending.filed AS end_filed, ending.count AS end_count,
        page.era, page.xid::text::bigint AS xid, page.filed, page.session, page.tenant, page.first,
-       page.said, page.thoughts, page.id, page.nth, page.entry, page.count
+       page.said, page.thoughts, page.id, page.nth, page.entry, page.turn,
+       page.count
 FROM gate LEFT JOIN ending ON true LEFT JOIN page ON true
 ORDER BY page.era, page.xid, page.filed

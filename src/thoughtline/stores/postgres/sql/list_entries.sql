@@ -1,7 +1,7 @@
 -- Index entries that match a filter, the last filed first, a page from a filing downwards.
 -- Parameters: tenant, session, entry, provider, its endpoints, model, names of a call, filing,
 -- how many, whether only those with thoughts to show.
-SELECT e.id, e.rev, e.filed, e.tenant, e.memo, s.touched, s.kept
+SELECT e.id, e.rev, e.filed, e.tenant, e.session, e.turn, e.memo, s.touched, s.kept
 FROM entries AS e JOIN sessions AS s ON s.session = e.session
 WHERE ($1::bytea IS NULL OR e.tenant = $1)
   AND ($2::bytea IS NULL OR e.session = $2)
