@@ -199,6 +199,7 @@ class Dialect(Protocol):
     rewrites: ClassVar[Rewrites] = Rewrites()
 
     # -- responses
+    model_places: ClassVar[tuple[tuple[str, ...], ...]] = (("model",),)  # that name the model
     stream_end: ClassVar[re.Pattern[bytes]]  # found in the last event; elsewhere it does no harm
     stream_stop: ClassVar[re.Pattern[bytes] | None] = None  # in an event before it: why it stopped
     keepalive: ClassVar[bytes] = b": keep-alive\n\n"  # between two events, ignored by clients

@@ -25,6 +25,7 @@ from thoughtline.gateway.asgi import (
     respond,
     respond_json,
 )
+from thoughtline.gateway.asked_model import AskedModel, AskedModelSend
 from thoughtline.gateway.auth import Principal
 from thoughtline.gateway.client_head import head_of
 from thoughtline.gateway.errors import GatewayError
@@ -62,6 +63,7 @@ class HttpAnswer:
         self._receive = receive
         self._send = send
         self._server: OwnServer | None = scope.get("extensions", {}).get(OWN_SERVER)
+        self._write_now = self._server.write_now if self._server is not None else None
         self._headers: RawHeaders = scope["headers"]
 
     # -- the upstream's, relayed ------------------------------------------------------------------
@@ -126,8 +128,9 @@ class HttpAnswer:
         else:
             stream = translation.translation.params.stream
             raw = headers.encoded(translation.answer_headers(inbound.headers, stream=stream))
-        made = headers.raw_to_client(raw, added, stream=stream)
         encoding = known.get(b"content-encoding", b"").decode("latin-1")
+        renames = translation is None and not encoding and self._asked_model(stream=stream)
+        made = headers.raw_to_client(raw, added, stream=stream or renames)
         start = partial(self._begin, inbound.status, made)
         relay = self._new_relay(exchange, inbound, encoding, start)
         if stream:
@@ -141,6 +144,17 @@ class HttpAnswer:
         finally:
             relay.stop()
         self._ended(exchange, reason)
+
+    def _asked_model(self, *, stream: bool) -> bool:
+        """Whether the answer goes out with the client's own name of the model: from now on."""
+        if self.dialect is None or self.upstream is None or not self.upstream.asked:
+            return False
+        asked = AskedModel(self.dialect, self.upstream.asked)
+        sending = AskedModelSend(asked, self._send, self._write_now, stream=stream)
+        self._send = sending.send
+        if self._write_now is not None:
+            self._write_now = sending.write_now
+        return True
 
     async def _broke_off(
         self, exchange: Exchange, relay: Relay, reason: str, *, stream: bool
@@ -180,7 +194,7 @@ class HttpAnswer:
             encoding,
             start=start,
             push=getattr(inbound, "push", None),
-            write_now=self._server.write_now if self._server is not None else None,
+            write_now=self._write_now,
             holds=self.proxy.options.many_processes,
         )
 

@@ -264,7 +264,9 @@ async def test_a_name_that_stands_for_a_model_is_asked_for_as_that(sims, websock
             report = json.loads(await socket.recv())
             assert report["headers"]["x-thoughtline-model"] == "fast>openai/gpt-5.6"
             for _ in range(2):
-                assert (await client.read())[-1]["type"] == "response.completed"
+                told = await client.read()
+                assert told[-1]["type"] == "response.completed"
+                assert {e["response"]["model"] for e in told if "response" in e} == {"fast"}
                 await client.send()
                 await socket.recv()
             await client.read()

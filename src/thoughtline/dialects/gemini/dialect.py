@@ -75,6 +75,7 @@ class Gemini(Dialect):
     name = "gemini"
     path_prefix = "/v1beta/"
     always_versioned = True
+    model_places = (("modelVersion",),)
     credential_header = "x-goog-api-key"
     models_path = "/v1beta/models"
     models_query = "pageSize=1000"  # else 50

@@ -73,6 +73,7 @@ class Messages(Dialect):
     name = "messages"
     path_suffix = "/messages"
     always_versioned = True
+    model_places = (("model",), ("message", "model"))
     count_suffix = "/messages/count_tokens"
     token_count = TokenCount(
         path="/v1/messages/count_tokens", member="input_tokens", takes=_COUNTED

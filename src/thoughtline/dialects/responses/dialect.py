@@ -71,6 +71,7 @@ class Responses(Dialect):
 
     name = "responses"
     path_suffix = "/responses"
+    model_places = (("model",), ("response", "model"))
     count_suffix = "/responses/input_tokens"
     count_members: ClassVar[Mapping[str, Any]] = {"object": "response.input_tokens"}
     token_count = TokenCount(

@@ -23,6 +23,7 @@ from thoughtline.engine.routes import Route
 from thoughtline.engine.settled_prefix import Resumed
 from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway import headers
+from thoughtline.gateway.asked_model import AskedModel
 from thoughtline.gateway.auth import Principal
 from thoughtline.gateway.errors import GatewayError, check_lost, check_patchable
 from thoughtline.gateway.failed_requests import of_exchange, refusal_words
@@ -241,16 +242,19 @@ class StreamCaller:
 
     async def _events(self, response: WireResponse, exchange: Exchange | None) -> str:
         """Forward events as they come; what broke off, if so."""
-        name = self.stream.name
+        name, upstream = self.stream.name, self.upstream
+        asked = None
+        if upstream is not None and upstream.asked and not _translated(upstream):
+            asked = AskedModel(WEBSOCKET_DIALECT, upstream.asked)
         try:
             if self.connection.reports:
                 refused = response.refusal is not None
-                told = headers.model_header(self.upstream) if self.upstream else ()
+                told = headers.model_header(upstream) if upstream else ()
                 await self.connection.tell(_report(exchange, told, refused=refused), name)
             async for event in response:
                 if response.ended:
                     await self._ended(response, exchange, event)
-                await self.connection.tell(event, name)
+                await self.connection.tell(asked.put(event) if asked else event, name)
                 if exchange is not None and not response.ended:
                     exchange.recording.feed(sse_event(event))
         except WireError as error:
