@@ -1,6 +1,7 @@
 """Answers of a provider that speaks the client's dialect, under the name that the client asked."""
 
 import asyncio
+import itertools
 import json
 
 import pytest
@@ -169,19 +170,19 @@ def end(line):
 
 async def sent(asked, chunks, *, stream, slow=()):
     """What a client gets of these chunks; those in `slow` cannot be written at once."""
-    told = []
+    told, numbers = [], itertools.count()
 
     async def send(message):
         told.append(message["body"])
 
     def write_now(chunk):
-        if at in slow:
+        if next(numbers) in slow:
             return False
         told.append(chunk)
         return True
 
     sending = AskedModelSend(asked, send, write_now, stream=stream)
-    for at, chunk in enumerate(chunks):
+    for chunk in chunks:
         if not (stream and sending.write_now(chunk)):
             await sending.send({"body": chunk, "more_body": True})
     await sending.send({"body": b"", "more_body": False})
