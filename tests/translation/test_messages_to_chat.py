@@ -172,6 +172,24 @@ def test_arguments_that_cannot_be_read_are_told_as_they_are_in_a_stream():
     assert "".join(pieces) == '{"command": rm -rf'
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("said", "input"), [("null", {}), ("{}{}", {}), ('{"a":1}{"a":1}', {"a": 1})]
+)
+def test_arguments_that_are_null_or_said_twice_are_an_object(said, input, stream):
+    call = chat_call("c1", "Bash", said)
+    answer = chat_message(None, tool_calls=[call], finish="tool_calls")
+    if stream:
+        answer = chat_stream({"tool_calls": [{"index": 0, **call}]}, finish="tool_calls")
+    told = post(scripted_gateway(answer), body(stream=stream))
+    assert told.status == 200
+    if not stream:
+        assert told.json["content"][0]["input"] == input
+        return
+    deltas = [event["delta"] for event in events(told) if event["type"] == "content_block_delta"]
+    assert json.loads("".join(delta["partial_json"] for delta in deltas) or "{}") == input
+
+
 def test_an_error_of_a_tool_goes_up_as_its_content():
     gateway = scripted_gateway(
         chat_message(None, tool_calls=[chat_call("c1", "Bash", "{}")]), chat_message("Done.")

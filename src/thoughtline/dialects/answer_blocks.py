@@ -18,6 +18,7 @@ from thoughtline.dialects.answers import (
 from thoughtline.dialects.free_text import FreeTextStream, free_text
 from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.errors import Unreadable
+from thoughtline.log.canonical import plain_arguments
 from thoughtline.log.events import (
     AssistantMessage,
     Reasoning,
@@ -187,7 +188,7 @@ class AnswerBlocks:
         """A part that did not stream, as a block."""
         if isinstance(part, Call):
             self._start("call", made, part.name, self._counts["call"])
-            self._grow_call(part.arguments, made)
+            self._grow_call(plain_arguments(part.arguments), made)
         else:
             self._start("thought" if isinstance(part, Thought) else "text", made)
             if part.text:

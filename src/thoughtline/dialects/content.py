@@ -8,9 +8,10 @@ import msgspec
 from msgspec.structs import replace
 
 from thoughtline.dialects import splice
+from thoughtline.dialects.values import without_empty
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
-from thoughtline.log.canonical import canonical_json
+from thoughtline.log.canonical import canonical_json, plain_arguments
 from thoughtline.log.parts import Blob, Call, Part, Result, Text
 
 _NOISE = frozenset({"cache_control", "type", "id", "detail", "status", "caller"})
@@ -69,18 +70,6 @@ def blob(kind: str, value: Any, id: str = "") -> Blob:
     if len(id) >= _PROVIDER_ID:
         return Blob(kind=kind, digest=keys.json_digest([kind, id]))
     return Blob(kind=kind, digest=keys.json_digest(_data(without_empty(value))))
-
-
-def without_empty(value: Any) -> Any:
-    """Return a JSON value without the members that are null, false, zero or empty.
-
-    Typed clients and servers write every member that they know, others those that are set.
-    """
-    if isinstance(value, dict):
-        return {key: said for key, inner in value.items() if (said := without_empty(inner))}
-    if isinstance(value, list):
-        return [without_empty(inner) for inner in value]
-    return value
 
 
 def _data(value: Any) -> Any:
@@ -154,6 +143,7 @@ def _answers(result: Result, call: Call) -> bool:
 
 def object_arguments(text: str) -> Any:
     """Return a call's arguments as they were emitted; the API takes nothing but an object."""
+    text = plain_arguments(text)
     try:
         usable = isinstance(splice.loads(text.encode()), dict)
     except (Unreadable, UnicodeEncodeError):
@@ -166,6 +156,7 @@ def checked_arguments(text: str) -> msgspec.Raw:
 
     None are ever made up: a tool would run without them.
     """
+    text = plain_arguments(text) or "{}"
     try:
         value = splice.loads(text.encode())
     except (Unreadable, UnicodeEncodeError):

@@ -38,3 +38,29 @@ def strings(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     return tuple(item for item in sequence(value) if isinstance(item, str))
+
+
+def without_empty(value: Any) -> Any:
+    """Return a JSON value without the members that are null, false, zero or empty.
+
+    Typed clients and servers write every member that they know, others those that are set.
+    """
+    if isinstance(value, dict):
+        return {key: said for key, inner in value.items() if (said := without_empty(inner))}
+    if isinstance(value, list):
+        return [without_empty(inner) for inner in value]
+    return value
+
+
+def says_anything(value: Any) -> bool:
+    """Whether anything but null, false, zero and empty values is in a JSON value."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            left += one.values()
+        elif isinstance(one, list):
+            left += one
+        elif one:
+            return True
+    return False

@@ -28,6 +28,7 @@ def _number(text: str) -> int | float | str:
 
 _arguments = msgspec.json.Decoder(float_hook=_number)
 _sorted = msgspec.json.Encoder(order="sorted")
+_first = json.JSONDecoder(strict=False)
 _ZEROS, _LONG = bytes.maketrans(b"123456789", b"000000000"), b"0" * 16
 
 
@@ -41,10 +42,22 @@ def canonical_arguments(text: str) -> bytes:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass  # parsed leniently below
     try:
-        value = _lenient(text) if text.strip() else None
+        value = _lenient(plain_arguments(text)) if text.strip() else None
         return b"{}" if value is None else encoded(canonical_json(value))
     except (ValueError, RecursionError):
         return encoded(text.strip())
+
+
+def plain_arguments(arguments: str) -> str:
+    """Return a call's arguments as an object: some servers say `null` for none, or `{}{}`."""
+    if "}{" not in arguments:
+        return "" if arguments == "null" else arguments
+    try:
+        _, end = _first.raw_decode(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    once = arguments[:end]
+    return once if once * (len(arguments) // end) == arguments else arguments
 
 
 def _lenient(text: str) -> Any:

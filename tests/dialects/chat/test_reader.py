@@ -219,7 +219,6 @@ EXPECTED = {
     "chat-odd.sse": [
         ("reasoning_content", '{"deep":[1]}'),
         ("text", "here"),
-        ("call", "", "", ""),
         ("call", "", '{"a": 1}', ""),
         ("completed", "closed"),
     ],

@@ -24,8 +24,9 @@ from thoughtline.dialects.gemini.parts import (
         ({"function_call": {"name": "ls"}, "thought_signature": "s"}, "call"),
         ({"text": "", "thoughtSignature": "s"}, "seal"),
         ({"text": ""}, ""),
-        ({"inlineData": {}}, "blob"),
-        ({"functionCall": None}, "blob"),
+        ({"inlineData": {"data": "AAAA"}, "functionCall": {"name": "", "args": {}}}, "blob"),
+        ({"inlineData": {}}, ""),
+        ({"functionCall": None}, ""),
         (None, "blob"),
     ],
 )

@@ -12,11 +12,13 @@ from support.recordings import gemini as rec
 from support.splits import bytewise
 from thoughtline.dialects.gemini import Gemini
 from thoughtline.dialects.thoughts import standard_base64
+from thoughtline.engine.capture import output_parts
 from thoughtline.log import keys
 from thoughtline.log.events import Outcome, Reasoning, TurnEnded
 from thoughtline.log.parts import Carrier, Origin, Timing
 from thoughtline.log.usage import Usage
 from thoughtline.testing import FrozenClock
+from thoughtline.testing.sims.values import sse
 
 ORIGIN = Origin(dialect="gemini", provider="gemini", account="a1", model="gemini-3-pro")
 USAGE = Usage(input=412, output=539, reasoning=502, cached=256)
@@ -265,6 +267,14 @@ def test_the_end_is_told_once():
         ('[{"error":{"code":400,"message":"No."}}]', Outcome.FAILED, "No."),
         ('{"candidates":[{"finishReason":"STOP"}]}', Outcome.COMPLETED, ""),
         ('{"candidates":[{"finishReason":"SAFETY"}]}', Outcome.FAILED, "SAFETY"),
+        ('{"candidates":[{"finishReason":1}]}', Outcome.COMPLETED, ""),
+        ('{"candidates":[{"finishReason":2}]}', Outcome.CAPPED, "MAX_TOKENS"),
+        ('{"candidates":[{"finishReason":3}]}', Outcome.FAILED, "SAFETY"),
+        ('{"candidates":[{"finishReason":15}]}', Outcome.FAILED, "15"),
+        ('{"candidates":[{"finishReason":0}]}', Outcome.ABORTED, ""),
+        ('{"candidates":[{"finish_reason":"STOP"}]}', Outcome.COMPLETED, ""),
+        ('{"promptFeedback":{"blockReason":4}}', Outcome.FAILED, "PROHIBITED_CONTENT"),
+        ('{"prompt_feedback":{"block_reason":"SAFETY"}}', Outcome.FAILED, "SAFETY"),
     ],
 )
 def test_bodies_end(body, outcome, reason):
@@ -318,3 +328,58 @@ def test_garbage_never_breaks_a_stream(garbage, name, data):
     at = data.draw(st.integers(0, len(body)))
     told = play(reader(name), [body[:at], garbage, body[at:]])
     assert isinstance(told[-1], TurnEnded)
+
+
+def chunk(*parts, **more):
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    if "finish" in more:
+        candidate["finishReason"] = more.pop("finish")
+    return {"candidates": [candidate], **more}
+
+
+def test_a_model_that_runs_code_may_say_twice_why_it_stopped():
+    """What comes after the first reason belongs to the answer, and the last one counts."""
+    code = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
+    data = b"".join(
+        map(
+            sse,
+            (
+                chunk({"text": "I run it.", "thought": True}, code, finish="STOP"),
+                chunk({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}),
+                chunk({"text": "It is "}, usageMetadata={"promptTokenCount": 1}),
+                chunk(
+                    {"text": "one."},
+                    finish="MAX_TOKENS",
+                    usageMetadata={"promptTokenCount": 1, "candidatesTokenCount": 9},
+                ),
+            ),
+        )
+    )
+    told = play(reader(), [data])
+    said = output_parts(told)
+    assert [type(part).__name__ for part in said] == ["Thought", "Blob", "Blob", "Text"]
+    assert said[-1].text == "It is one."
+    ended = told[-1]
+    assert (ended.outcome, ended.reason) == (Outcome.CAPPED, "MAX_TOKENS")
+    assert ended.usage == Usage(input=1, output=9)
+
+
+def test_a_model_that_only_thought_wrote_what_it_thought():
+    counts = {"promptTokenCount": 4, "thoughtsTokenCount": 7, "totalTokenCount": 11}
+    ended = play(reader(), [sse(chunk(finish="MAX_TOKENS", usageMetadata=counts))])[-1]
+    assert ended.usage == Usage(input=4, output=7, reasoning=7)
+
+
+def test_an_answer_in_snake_case():
+    """Every chunk of it, also those of nothing but a piece of text."""
+    parts = ({"text": "a "}, {"text": "b"}, {"function_call": {"name": "ls", "args": {"p": "."}}})
+    chunks = [{**chunk(part), "usage_metadata": {"prompt_token_count": 1}} for part in parts]
+    chunks[-1]["candidates"][0]["finish_reason"] = "STOP"
+    chunks[1]["usage_metadata"] = {"prompt_token_count": 2, "candidates_token_count": 3}
+    chunks[2]["usage_metadata"] = {}
+    told = play(reader(), [sse({"model_version": "m1", "response_id": "r1", **c}) for c in chunks])
+    text, call = output_parts(told)
+    assert (text.text, call.name, call.arguments) == ("a b", "ls", '{"p":"."}')
+    ended = told[-1]
+    assert (ended.outcome, ended.model, ended.response) == (Outcome.COMPLETED, "m1", "r1")
+    assert ended.usage == Usage(input=2, output=3)

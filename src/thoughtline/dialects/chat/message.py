@@ -15,6 +15,7 @@ from thoughtline.dialects.chat.inline import inner, pieces, plain
 from thoughtline.dialects.content import blob
 from thoughtline.dialects.splice import Span
 from thoughtline.dialects.thoughts import make_thought
+from thoughtline.dialects.values import mapping, says_anything
 from thoughtline.errors import Unreadable
 from thoughtline.log.parts import Blob, Call, Carrier, Origin, Text, Thought, Timing
 
@@ -126,25 +127,43 @@ def element_text(element: Any) -> str | None:
 
 
 def name_and_arguments(call: Any) -> tuple[str, str] | None:
-    """Return the name and the arguments of a call of a tool or a custom tool; else None."""
-    if not isinstance(call, dict):
+    """Return the name and the arguments of a call of a tool or a custom tool.
+
+    None for anything else, and where every member has its zero value: that is no call.
+    """
+    if not is_call(call):
         return None
-    function = call.get("function")
-    if isinstance(function, dict):
-        name, arguments = function.get("name"), function.get("arguments")
-    elif isinstance(custom := call.get("custom"), dict):
-        name, arguments = custom.get("name"), custom.get("input")
-    else:
+    function = said_function(call)
+    if not call.get("id") and not says_anything(function):
         return None
+    name, arguments = function.get("name"), function.get("arguments", function.get("input"))
     if not isinstance(arguments, str):
         arguments = splice.dumps(arguments).decode() if arguments is not None else ""
     return name if isinstance(name, str) else "", arguments
 
 
+def is_call(call: Any) -> bool:
+    """Whether an element of a list of calls is one of a tool or a custom tool."""
+    return isinstance(call, dict) and (
+        isinstance(call.get("function"), dict) or isinstance(call.get("custom"), dict)
+    )
+
+
+def said_function(call: dict[str, Any]) -> dict[str, Any]:
+    """Return what a call, or a piece of one, says of its tool or custom tool, in a stream as well.
+
+    Servers that write every member with its zero value write both.
+    """
+    function, custom = call.get("function"), call.get("custom")
+    if isinstance(custom, dict) and not says_anything(function):
+        return custom
+    return mapping(function)
+
+
 def _call(call: Any, index: int, provenance: Provenance) -> list[OutputPart]:
     found = name_and_arguments(call)
     if found is None:
-        return [blob("unknown", call)]
+        return [] if is_call(call) else [blob("unknown", call)]
     id, extra = call.get("id"), call.get("extra_content")
     part = Call(name=found[0], arguments=found[1], id=id if isinstance(id, str) else "")
     if extra is None:

@@ -21,14 +21,16 @@ from thoughtline.dialects.chat.chunks import (
     only_text,
     readable,
 )
-from thoughtline.dialects.chat.message import element_text, is_thinking_chunk
-from thoughtline.dialects.chat.response import ChatBaseReader, read_usage
+from thoughtline.dialects.chat.message import element_text, is_thinking_chunk, said_function
+from thoughtline.dialects.chat.response import ChatBaseReader
 from thoughtline.dialects.limits import check_answer_parts
 from thoughtline.dialects.reader import Stopwatch
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import join_surrogates, replace_surrogates
 from thoughtline.dialects.thoughts import make_thought
+from thoughtline.dialects.values import says_anything
 from thoughtline.errors import Unreadable
+from thoughtline.log.canonical import plain_arguments
 from thoughtline.log.events import (
     AssistantMessage,
     Delta,
@@ -115,9 +117,9 @@ class ChatReader(ChatBaseReader):
                 continue  # one of several answers: only the first is the turn's
             if choice.delta is not None:
                 self._take_delta(choice.delta, emitted)
-            if isinstance(choice.usage, dict):
-                self.usage = read_usage(choice.usage)
-            if choice.finish_reason is not None:
+            if choice.usage is not None:
+                self.count(choice.usage)
+            if choice.finish_reason:
                 self.finish(choice.finish_reason)
                 self._close_thoughts(emitted)
 
@@ -134,9 +136,9 @@ class ChatReader(ChatBaseReader):
             self._take_thought(Carrier.REASONING_OPAQUE, delta.reasoning_opaque, emitted)
         if delta.content is not None:
             self._take_content(delta.content, emitted)
-        if delta.tool_calls is not None:
+        if delta.tool_calls:
             self._take_calls(delta.tool_calls, emitted)
-        if delta.function_call is not None:
+        if delta.function_call:
             self._take_calls([{"index": 0, "function": delta.function_call}], emitted)
 
     # -- thoughts, text, calls -------------------------------------------------------------------
@@ -229,8 +231,6 @@ class ChatReader(ChatBaseReader):
         self._emit_thought(Carrier.CHUNK, element, emitted)
 
     def _take_calls(self, calls: Any, emitted: list[StreamEvent]) -> None:
-        if self._thinking:
-            self._close_thoughts(emitted)
         if not isinstance(calls, list):
             return
         self.count_elements(calls)
@@ -240,25 +240,29 @@ class ChatReader(ChatBaseReader):
                 self._take_call(call, index if isinstance(index, int) else position, emitted)
 
     def _take_call(self, call: dict[str, Any], index: int, emitted: list[StreamEvent]) -> None:
-        function = call.get("function") or call.get("custom")
-        if not isinstance(function, dict):
-            function = {}
+        function = said_function(call)
         id, name = call.get("id"), function.get("name")
         growing = self._open.get(index)
+        if growing is None and not id and not says_anything(function):
+            return  # every member has its zero value: there is no call
+        more = function.get("arguments")
+        if type(more) is not str:
+            more = _arguments(more if more is not None else function.get("input"))
+        if self._thinking:
+            self._close_thoughts(emitted)
         if growing is None or id or name:
             growing = self._pending_call(growing, index, _string(id), _string(name))
         if (extra := call.get("extra_content")) is not None:
             growing.extra = extra
             growing.watch = self.open_watch()
-        more = function.get("arguments")
-        if type(more) is not str:
-            more = _arguments(more if more is not None else function.get("input"))
+        told = ""
         if more is not None:
             if growing.pieces and more[:1] == "{":
                 more = _without_repeated(more, "".join(growing.pieces))
+            told = more if growing.pieces else plain_arguments(more)
             growing.pieces.append(more)
-        if more is not None or id or name:
-            emitted.append(ToolCallDelta(growing.index, more or "", growing.name, growing.id))
+        if told or id or name:
+            emitted.append(ToolCallDelta(growing.index, told, growing.name, growing.id))
 
     def _pending_call(
         self, growing: PendingCall | None, index: int, id: str, name: str

@@ -29,7 +29,7 @@ from thoughtline.dialects.limits import (
 )
 from thoughtline.dialects.reader import BaseReader, token_count
 from thoughtline.dialects.surrogates import replace_surrogates
-from thoughtline.dialects.values import mapping
+from thoughtline.dialects.values import mapping, says_anything
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
     AssistantMessage,
@@ -64,10 +64,14 @@ class ChatBaseReader(BaseReader):
             self.model = model if model.isascii() else replace_surrogates(model)
         if not self.response and isinstance(id := said.id, str):
             self.response = id if id.isascii() else replace_surrogates(id)
-        if isinstance(said.usage, dict):
-            self.usage = read_usage(said.usage)
-        if said.error is not None:
+        self.count(said.usage)
+        if says_anything(said.error):
             self.fail(said.error)
+
+    def count(self, usage: Any) -> None:
+        """Take in a usage object; one of nothing but zeros says nothing."""
+        if isinstance(usage, dict) and says_anything(usage):
+            self.usage = read_usage(usage)
 
     def fail_if_refused(self, base: Any) -> None:
         """Take in MiniMax's `base_resp`: an error where its code is not 0."""
@@ -75,7 +79,7 @@ class ChatBaseReader(BaseReader):
             self.fail(base.get("status_msg"))
 
     def finish(self, reason: Any) -> None:
-        """Take in the finish reason."""
+        """Take in the finish reason, where there is one."""
         self.done = True
         if not isinstance(reason, str):
             return

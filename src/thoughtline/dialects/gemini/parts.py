@@ -17,12 +17,15 @@ from thoughtline.dialects.content import blob, raw_blob
 from thoughtline.dialects.reader import Stopwatch
 from thoughtline.dialects.splice import Span
 from thoughtline.dialects.surrogates import json_string, replace_surrogates
+from thoughtline.dialects.values import says_anything
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import AssistantMessage, ToolCall
 from thoughtline.log.parts import Blob, Call, Carrier, Text
 
 SIGNATURES = ("thoughtSignature", "thought_signature")
 """The keys of a signature: in the API's spelling, and in some clients'."""
+
+_PLAIN = frozenset({"text", "thought", *SIGNATURES})
 
 SEPARATE = ("thought", "seal")
 """Kinds of parts that are thoughts by themselves."""
@@ -75,9 +78,10 @@ def part_kind(part: Any) -> str:
     text = part.get("text")
     if isinstance(text, str) and text:
         return "text"
-    if isinstance(member(part, "functionCall"), dict):
+    call = member(part, "functionCall")
+    if isinstance(call, dict) and says_anything(call):
         return "call"
-    if all(key in ("text", "thought", *SIGNATURES) for key in part) and not text:
+    if all(key in _PLAIN or not says_anything(part[key]) for key in part) and not text:
         return "seal" if signature(part) else ""
     return "blob"
 

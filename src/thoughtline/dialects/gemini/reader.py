@@ -18,6 +18,7 @@ from thoughtline.dialects.gemini.parts import (
     SEPARATE,
     PendingRun,
     continues,
+    member,
     part_kind,
     raw_parts,
     signature,
@@ -27,6 +28,7 @@ from thoughtline.dialects.limits import check_answer, check_answer_parts
 from thoughtline.dialects.reader import BaseReader, load_leniently, token_count
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
+from thoughtline.dialects.values import mapping, says_anything
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
     Delta,
@@ -49,6 +51,9 @@ _STOPS = {
     "PROHIBITED_CONTENT": StopReason.FILTER,
     "SPII": StopReason.FILTER,
 }
+_FINISHES = {1: "STOP", 2: "MAX_TOKENS", 3: "SAFETY", 4: "RECITATION", 5: "OTHER"}
+_BLOCKS = {1: "SAFETY", 2: "OTHER", 3: "BLOCKLIST", 4: "PROHIBITED_CONTENT"}
+"""Numbers of reasons that clients may ask for; later ones differ from endpoint to endpoint."""
 _NONE = Raw()
 
 
@@ -66,6 +71,7 @@ class _Content(Struct, gc=False):
 class _Candidate(Struct, gc=False):
     content: _Content
     finish: None = field(default=None, name="finishReason")
+    finish_reason: None = None
     index: Literal[0] | None = None
 
 
@@ -74,6 +80,7 @@ class _Plain(Struct, gc=False):
 
     candidates: tuple[_Candidate]
     counts: Raw = field(default=_NONE, name="usageMetadata")  # only the last one is looked at
+    usage_metadata: None = None
     error: None = None
 
 
@@ -92,6 +99,7 @@ class GeminiReader(BaseReader):
         self._runs: list[PendingRun] = []  # in order of arrival
         self._calls = 0
         self._counts = _NONE
+        self._broken = False  # the provider reported an error
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         self.tick()
@@ -177,34 +185,40 @@ class GeminiReader(BaseReader):
                 if isinstance(parts, list):
                     self.count_elements(parts)
                     self._parts(parts, raw_parts(data, place, parts), emitted)
-                self._finish(candidate.get("finishReason"), emitted)
+                self._finish(_reason(member(candidate, "finishReason"), _FINISHES), emitted)
                 break
 
     def _about(self, document: dict[str, Any]) -> None:
-        model, id = document.get("modelVersion"), document.get("responseId")
+        model, id = member(document, "modelVersion"), member(document, "responseId")
         if isinstance(model, str) and model:
             self.model = replace_surrogates(model)
         if isinstance(id, str) and id:
             self.response = replace_surrogates(id)
-        if isinstance(counts := document.get("usageMetadata"), dict):
+        if says_anything(counts := mapping(member(document, "usageMetadata"))):
             self.usage, self._counts = _usage(counts), _NONE
-        feedback, error = document.get("promptFeedback"), document.get("error")
-        blocked = feedback.get("blockReason") if isinstance(feedback, dict) else None
-        if isinstance(blocked, str):
-            self.outcome, self.reason = Outcome.FAILED, replace_surrogates(blocked)
-        if error is not None:
+        blocked = _reason(member(member(document, "promptFeedback"), "blockReason"), _BLOCKS)
+        if blocked:
+            self.fail(blocked)
+        if says_anything(error := document.get("error")):
             self.fail(error)
 
-    def _finish(self, reason: Any, emitted: list[Delta]) -> None:
-        if not isinstance(reason, str):
+    def fail(self, error: Any) -> None:
+        self._broken = True
+        super().fail(error)
+
+    def _finish(self, reason: str, emitted: list[Delta]) -> None:
+        """Take in why the model stopped: the last word counts, it may go on after running code."""
+        if not reason:
             return
         self.done = True
         self.stop = _STOPS.get(reason, StopReason.OTHER)
         self._close_thought(emitted)
-        if self.outcome is Outcome.FAILED or reason == "STOP":
+        if self._broken:
             return
-        self.outcome = Outcome.CAPPED if reason == "MAX_TOKENS" else Outcome.FAILED
-        self.reason = replace_surrogates(reason)
+        self.outcome, self.reason = None, ""
+        if reason != "STOP":
+            self.outcome = Outcome.CAPPED if reason == "MAX_TOKENS" else Outcome.FAILED
+            self.reason = reason
 
     # -- parts -----------------------------------------------------------------------------------
 
@@ -300,12 +314,26 @@ class GeminiReader(BaseReader):
         return emitted
 
 
+def _reason(value: Any, names: dict[int, str]) -> str:
+    """Return a reason by its name, or by its number where that has none; empty: none is given."""
+    if type(value) is int and value:
+        return names.get(value, str(value))
+    given = isinstance(value, str) and not value.endswith("_UNSPECIFIED")
+    return replace_surrogates(value) if given else ""
+
+
 def _usage(counts: dict[str, Any]) -> Usage:
-    reasoning = token_count(counts.get("thoughtsTokenCount"))
-    tool_results = token_count(counts.get("toolUsePromptTokenCount"))
+    """Return the tokens of a usage object, which lacks what is zero."""
+
+    def count(name: str) -> int | None:
+        return token_count(member(counts, name))
+
+    reasoning, written = count("thoughtsTokenCount"), count("candidatesTokenCount")
+    if written is None and reasoning is not None:
+        written = 0  # it only thought
     return Usage(
-        input=add_counts(token_count(counts.get("promptTokenCount")), tool_results),
-        output=add_counts(token_count(counts.get("candidatesTokenCount")), reasoning),
+        input=add_counts(count("promptTokenCount"), count("toolUsePromptTokenCount")),
+        output=add_counts(written, reasoning),
         reasoning=reasoning,
-        cached=token_count(counts.get("cachedContentTokenCount")),
+        cached=count("cachedContentTokenCount"),
     )

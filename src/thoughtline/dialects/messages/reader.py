@@ -24,6 +24,7 @@ from thoughtline.dialects.messages.patch import THINKING
 from thoughtline.dialects.reader import BaseReader, token_count
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
+from thoughtline.dialects.values import says_anything
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
     Delta,
@@ -124,7 +125,7 @@ class MessagesReader(BaseReader):
             self.done = True
         elif kind == "ping":
             emitted.append(Keepalive())
-        elif kind == "error" or event.error is not None:
+        elif kind == "error" or says_anything(event.error):
             self.fail(event.error)
 
     def _delta(self, index: int, delta: MessageDelta, emitted: list[Delta]) -> None:
@@ -135,7 +136,7 @@ class MessagesReader(BaseReader):
                 block.pieces.append(delta.text)
                 emitted.append(TextDelta(delta.text))
         elif kind == "thinking":
-            if type(delta.thinking) is str:
+            if type(delta.thinking) is str and (delta.thinking or not delta.signature):
                 block.pieces.append(delta.thinking)
                 emitted.append(ReasoningDelta(delta.thinking))
             elif type(delta.signature) is str:
@@ -153,9 +154,9 @@ class MessagesReader(BaseReader):
     def _unannounced(self, index: int, delta: MessageDelta, emitted: list[Delta]) -> PendingBlock:
         """Begin a block that was not announced: its first delta says what it is."""
         raw = b'{"type":"text","text":""}'
-        if delta.thinking is not None or delta.signature is not None:
+        if delta.thinking or delta.signature:
             raw = b'{"type":"thinking","thinking":""}'
-        elif delta.partial_json is not None:
+        elif delta.partial_json:
             raw = b'{"type":"tool_use","id":"","name":"","input":{}}'
         self._start(index, raw, emitted)
         return self._open[index]
@@ -207,9 +208,16 @@ class MessagesReader(BaseReader):
         self._count(message.get("usage"))
 
     def _count(self, counts: Any) -> None:
-        """Take in a usage object: it comes at the start and at the end; the later count wins."""
+        """Take in a usage object: it comes at the start and at the end; the later count wins.
+
+        Not so where that is zero: some say in the end only what is new.
+        """
         if isinstance(counts, dict):
-            self._counts |= {k: v for k, v in counts.items() if token_count(v) is not None}
+            self._counts |= {
+                name: count
+                for name, count in counts.items()
+                if token_count(count) is not None and (count or name not in self._counts)
+            }
             if isinstance(details := counts.get("output_tokens_details"), dict):
                 reasoning = token_count(details.get("thinking_tokens"))
                 self._counts |= {} if reasoning is None else {"thinking_tokens": reasoning}
@@ -225,7 +233,7 @@ class MessagesReader(BaseReader):
 
     def _finish(self, reason: Any, text: Any = None) -> None:
         self.stop_text = text if isinstance(text, str) else self.stop_text
-        if not isinstance(reason, str) or self.outcome is Outcome.FAILED:
+        if not isinstance(reason, str) or not reason or self.outcome is Outcome.FAILED:
             return
         self._stopped = True
         self.stop = _STOPS.get(reason, StopReason.OTHER)

@@ -134,7 +134,7 @@ def items(response: bytes) -> list[OutputItem]:
 
 def _item(raw: bytes) -> OutputItem | None:
     value = load_object(raw)
-    return OutputItem(value, raw.decode()) if value is not None else None
+    return OutputItem(value, raw.decode()) if value else None
 
 
 def usage(counts: dict[str, Any]) -> Usage:

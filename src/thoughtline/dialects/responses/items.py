@@ -11,8 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from thoughtline.dialects import splice
-from thoughtline.dialects.content import blob, content_parts, joined_text, without_empty
+from thoughtline.dialects.content import blob, content_parts, joined_text
 from thoughtline.dialects.thoughts import make_thought
+from thoughtline.dialects.values import without_empty
 from thoughtline.log import keys
 from thoughtline.log.canonical import canonical_json
 from thoughtline.log.parts import Blob, Call, Carrier, Part, Result, Text, Thought, ToolKind

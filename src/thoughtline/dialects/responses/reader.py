@@ -20,6 +20,7 @@ from thoughtline.dialects.responses.events import LiveCall, OutputItem, ServerEv
 from thoughtline.dialects.responses.items import ARGUMENTS, item_type, output_part, string_member
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
+from thoughtline.dialects.values import mapping, says_anything
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
 from thoughtline.log.events import (
@@ -283,7 +284,7 @@ class ResponsesReader(BaseReader):
     def _about(self, response: dict[str, Any]) -> None:
         self.response = string_member(response, "id") or self.response
         self.model = string_member(response, "model") or self.model
-        if isinstance(counts := response.get("usage"), dict):
+        if says_anything(counts := mapping(response.get("usage"))):
             self.usage = events.usage(counts)
 
     def _fill(self, output: Sequence[OutputItem], emitted: list[StreamEvent]) -> None:
