@@ -107,7 +107,7 @@ def test_two_runs_that_look_alike_are_not_mixed_up():
             messages += [{"role": "assistant", "content": "Done."}, messages[0]]
     last = [[m.get("reasoning_content") for m in body["messages"][1::2]] for body in wire.bodies]
     assert last[-2:] == [["t0", "t2", "t4", "t6", "t8"], ["t1", "t3", "t5", "t7", "t9"]]
-    assert "match" in gateway.proxy.engine.whole
+    assert "session" in gateway.proxy.engine.whole
 
 
 @pytest.mark.parametrize("full", [True, False])

@@ -5,12 +5,13 @@ from msgspec.structs import replace
 from support.stored_conversations import TALK, StoredConversations, ask, strip
 from thoughtline.log.decisions import MatchLevel
 from thoughtline.replay.candidates import Candidates
+from thoughtline.replay.proof import Echo
 
 
 def candidates(stored, turns, index):
     path = stored.path(turns)
     found, keys = stored.look_up(path), path.keys[index]
-    return Candidates(path.turns[index], keys, found, found.get(keys.full, ()))
+    return Candidates(Echo(path.turns[index]), keys, found, found.get(keys.full, ()))
 
 
 def test_each_turn_stands_at_its_strongest_level():

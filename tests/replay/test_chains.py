@@ -17,8 +17,8 @@ from support.stored_conversations import (
 from thoughtline.log.decisions import MatchLevel
 from thoughtline.log.parts import Call, Result, Text
 from thoughtline.log.turns import Turn
-from thoughtline.replay.chains import looks_random
 from thoughtline.replay.match import match_turns
+from thoughtline.replay.proof import looks_random
 
 TALK = [
     ([ask("mend the parser")], [call("ls")]),

@@ -10,8 +10,8 @@ from thoughtline.log import keys
 from thoughtline.log.decisions import MatchLevel
 from thoughtline.log.parts import Call, Text
 from thoughtline.log.turns import Turn
-from thoughtline.replay.chains import looks_random
 from thoughtline.replay.match import match_by_evidence, match_lineage, match_turns
+from thoughtline.replay.proof import looks_random
 
 RANDOM_ID = "call_00_c6e8f9a7b1d2"
 TALK = [

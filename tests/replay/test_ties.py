@@ -12,6 +12,7 @@ from thoughtline.log.parts import Origin, Text, Thought
 from thoughtline.log.turns import Turn
 from thoughtline.replay import ties
 from thoughtline.replay.match import EQUAL, OPEN, match_turns
+from thoughtline.replay.proof import Echo
 
 TALK = [
     ([ask("list the files")], [call("ls", path=".")]),
@@ -168,7 +169,8 @@ def tries(*spans, parent="p", session="s", hints=()):
 
 
 def kept(tied, unique_hints=()):
-    return [e.at * 1000 for e in ties.narrow(tied, Turn(output=(say("x"),)), (), unique_hints)]
+    echo = Echo(Turn(output=(say("x"),)), unique_hints=unique_hints)
+    return [e.at * 1000 for e in ties.narrow(tied, echo)]
 
 
 def test_the_last_of_several_tries_is_meant():
@@ -204,7 +206,7 @@ def test_item_ids_that_the_client_echoes_are_proof():
     to = target("openai", "responses", "gpt-5.6")
     runs = []
     for run in range(3):
-        talk = [([ask("hi")], [Text(text="Hello.", id=f"msg_{run}")])]
+        talk = [([ask("hi")], [Text(text="Hello.", id=f"msg_{run}8c1f20de94ab")])]
         runs.append(stored.converse(talk, to=to))
     for run, lived in enumerate(runs):
         assert matched(stored, strip(lived)) == [f"s{run + 1}.0"]

@@ -23,14 +23,13 @@ from stores.seeking import Seeking
 from thoughtline.errors import Conflict, StoreError, Unavailable
 from thoughtline.log.decisions import Action, ReplayDecision
 from thoughtline.log.events import Outcome, Reasoning, TurnEnded, TurnStarted, Usage, draft
-from thoughtline.log.index import IndexEntry
+from thoughtline.log.index import MAX_CANDIDATES, IndexEntry
 from thoughtline.log.parts import UNREADABLE_THOUGHT, Carrier, Timing
 from thoughtline.log.sessions import Session
 from thoughtline.log.turn_counts import COARSE, FINE
 from thoughtline.stores.base import (
     ALL_ENTRIES,
     CLIENTS_OWN,
-    MAX_CANDIDATES,
     Batch,
     EntryCount,
     EntryFilter,

@@ -47,6 +47,7 @@ class Whole(StrEnum):
     OTHER = "other"  # it is translated, or only its tokens are counted
     CHANGED = "changed"  # more is to be changed in it than thoughts
     TARGET = "target"  # it goes elsewhere, or by other rules
+    SESSION = "session"  # the client names another one
     LOOP = "loop"  # a question of the user has begun a new tool loop, and something was lost
     INDEX = "index"  # what is known of the turns has changed
     MATCH = "match"  # what follows is not the turn that followed
@@ -78,6 +79,7 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
     tenant: str
     target: Target
     needs: tuple[Need, Need]
+    hints: frozenset[str]  # digests of session ids that no other conversation shares
     loop: int | None  # where the running tool loop began, at most the end; None: it may move on
     aside: bool  # something was said that the log does not hold
     entries: Mapping[bytes, IndexEntry]  # what its outputs were taken for, by full key
@@ -176,6 +178,8 @@ class Resumed(Struct, frozen=True, eq=False):
         )
         if needs(path, target.policy) != prefix.needs:
             raise Unsettled(Whole.TARGET)
+        if prefix.hints != set(path.unique_hints):
+            raise Unsettled(Whole.SESSION)
         return path
 
     def check_decision(self, decision: RequestDecision) -> None:

@@ -251,6 +251,7 @@ def _prefix(
         tenant=tenant,
         target=decision.target,
         needs=needed,
+        hints=frozenset(path.unique_hints),
         loop=_bound_loop(decision, before, new, needed),
         aside=(before is not None and before.aside) or _says_aside(decision, start, place, new.cut),
         entries=new.entries,

@@ -276,8 +276,8 @@ async def translated(
         )
         source = TranslatedSource(store, clock, translation, provider, target)
         path = _path(recalled.request, asked.hints, source, bound=target.policy.prefix)
+        path = replace(path, handles=_named(recalled.request, handles, tenant))
         written = source.request(path)
-        known = recalled.known_turns | _named(recalled.request, handles, tenant)
         return replace(
             asked,
             request=written,
@@ -285,7 +285,7 @@ async def translated(
             hints=(),  # they are in the path
             source=source,
             path=replace(path, thinking=written.thinking),
-            normalised=Normalised(request=written, known_turns=known),
+            normalised=Normalised(request=written, known_turns=recalled.known_turns),
             translation=translation,
         )
 
@@ -314,10 +314,14 @@ def _unfollowed(request: Request) -> Sequence[str]:
     return ["item_reference"] if any(not id.startswith("rs_") for id in references(request)) else ()
 
 
-def _named(request: Request, handles: Handles, tenant: str) -> frozenset[str]:
-    """The turns that the client names by handles."""
-    shown = [t.handle for turn in request.turns for t in turn.thoughts if t.handle]
-    return frozenset(handles.turn(tenant, handle) for handle in shown) - {""}
+def _named(request: Request, handles: Handles, tenant: str) -> dict[int, str]:
+    """The turns that the client names by handles, by their positions."""
+    return {
+        index: named
+        for index, turn in enumerate(request.turns)
+        for thought in turn.thoughts
+        if thought.handle and (named := handles.turn(tenant, thought.handle))
+    }
 
 
 def _unsayable(params: RequestParams, provider: Dialect) -> list[str]:

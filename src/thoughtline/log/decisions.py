@@ -72,7 +72,9 @@ REFUSED = "refused"
 """Reason of dropping what a client brings: the target refused it once."""
 UNREADABLE = "unreadable there"
 """Reason of dropping what a client brings: the target has no place for it."""
-UNMATCHED = frozenset({"unknown", TIED, "uncorroborated", REFUSED, UNREADABLE})
+RULED_OUT = "ruled out"
+"""Reason of decisions about outputs that look like a logged turn and cannot be that one."""
+UNMATCHED = frozenset({"unknown", TIED, "uncorroborated", RULED_OUT, REFUSED, UNREADABLE})
 """Reasons of decisions about outputs whose turn was not found, if none is named."""
 
 

@@ -43,6 +43,9 @@ class IndexEntry(Struct, frozen=True, gc=False, omit_defaults=True):
     forgotten: tuple[str, ...] = ()  # calls whose entries were cleared; "" stands for no call
 
 
+MAX_CANDIDATES = 32
+"""Entries that a look-up gives per key, those that were filed last. A short answer ("Done.") is
+filed under the same content key again and again; more would only make a look-up slow."""
 QUESTION_BYTES = 8
 """Bytes of the digest of an input."""
 MAX_TEXTS = 8

@@ -1,14 +1,13 @@
 """The logged turns that one output of a request may echo, each at its match level. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 from thoughtline.log import keys as k
 from thoughtline.log.decisions import MatchLevel
-from thoughtline.log.index import IndexEntry
-from thoughtline.log.turns import Turn
-from thoughtline.replay import ties
+from thoughtline.log.index import MAX_CANDIDATES, IndexEntry
+from thoughtline.replay.proof import Echo, thought_keys
 
 _FULL = MatchLevel.FULL
 """Used at every turn, and looking up a member of an enumeration is slow in Python 3.11."""
@@ -28,10 +27,11 @@ class Candidates(Struct, gc=False):
     Mostly the full key settles it, so the weaker levels are looked at only when needed.
     """
 
-    turn: Turn
+    echo: Echo
     keys: k.TurnKeys
     found: Mapping[bytes, Sequence[IndexEntry]]
     by_full_key: Sequence[IndexEntry]
+    ruled_out: bool = False  # some of what was found
     _by_turn: dict[str, tuple[IndexEntry, MatchLevel]] | None = None
 
     @property
@@ -41,15 +41,36 @@ class Candidates(Struct, gc=False):
             return self._by_turn
         keys = self.keys
         levels = [(MatchLevel.FULL, keys.full), (MatchLevel.LOCAL, keys.local)]
-        seals = [key for thought in self.turn.thoughts for key in ties.thought_keys(thought)]
-        levels += [(MatchLevel.SEAL, key) for key in seals]
+        levels += [
+            (MatchLevel.SEAL, key)
+            for thought in self.echo.turn.thoughts
+            for key in thought_keys(thought)
+        ]
         levels.append((MatchLevel.CONTENT, keys.content))
         best: dict[str, tuple[IndexEntry, MatchLevel]] = {}
         for level, key in levels:
             for entry in self.found.get(key, ()):
-                best.setdefault(entry.turn, (entry, level))
+                if level is not MatchLevel.SEAL or self.echo.finds(entry):
+                    best.setdefault(entry.turn, (entry, level))
         self._by_turn = best
         return best
+
+    @property
+    def entries(self) -> list[IndexEntry]:
+        """All candidates."""
+        return [entry for entry, _ in self.by_turn.values()]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many turns look like the output that a look-up does not give all of them."""
+        return len(self.found.get(self.keys.content, ())) >= MAX_CANDIDATES
+
+    def rule_out(self, turns: Collection[str]) -> None:
+        """Take turns out."""
+        if turns:
+            self.ruled_out = True
+            self.by_full_key = [e for e in self.by_full_key if e.turn not in turns]
+            self._by_turn = {id: at for id, at in self.by_turn.items() if id not in turns}
 
     def at_level(self, level: MatchLevel) -> list[IndexEntry]:
         """Return the candidates whose strongest level is this one."""

@@ -7,7 +7,6 @@ has to begin at a turn that is certain, or to hold the user's own words; other w
 other call ids that look random, say that it is another conversation.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
@@ -17,15 +16,7 @@ from thoughtline.log.decisions import MatchLevel
 from thoughtline.log.index import IndexEntry, asks
 from thoughtline.log.parts import Text
 from thoughtline.log.turns import Turn
-from thoughtline.replay import ties
 from thoughtline.replay.candidates import Candidates
-
-_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{12,}")
-
-
-def looks_random(id: str, name: str = "") -> bool:
-    """Whether the id of a call looks random, unlike its name with a counter (`functions.ls:0`)."""
-    return _RANDOM.search(id.replace(name, "-") if name else id) is not None
 
 
 class Chain(Struct, frozen=True, gc=False, kw_only=True):
@@ -56,12 +47,10 @@ class Chains:
         turns: Sequence[Turn],
         positions: Sequence[Candidates | None],
         certain: Mapping[int, IndexEntry],
-        unique_hints: Sequence[str],
     ) -> None:
         self._turns = turns
         self._positions = positions
         self._certain = certain  # what is matched by strong evidence, by position
-        self._hints = frozenset(unique_hints)
         self._chains: dict[tuple[int, str], Chain] = {}
         self._sessions = self._running_sessions()
         self._before: list[int | None] = []  # by position: that of the output before it
@@ -86,22 +75,14 @@ class Chains:
         return chain or Chain()
 
     def named(self, entry: IndexEntry, index: int) -> bool:
-        """Whether the client names the conversation by a hint, or the turn by ids of its own."""
-        if not self._hints.isdisjoint(entry.hints):
-            return True
-        turn = self._turns[index]
-        if not ties.echoed_keys(turn).isdisjoint(entry.keys):
-            return True
-        return _has_random_ids(turn) and sorted(entry.calls) == ties.sorted_ids(turn)
+        """Whether the client itself names a turn, or its conversation."""
+        here = self._positions[index]
+        return here is not None and here.echo.names(entry)
 
     def has_other_ids(self, entry: IndexEntry, index: int) -> bool:
         """Whether the client echoes call ids that look random, and the turn had others."""
-        turn = self._turns[index]
-        return (
-            any(entry.calls)
-            and _has_random_ids(turn)
-            and sorted(entry.calls) != ties.sorted_ids(turn)
-        )
+        here = self._positions[index]
+        return here is not None and here.echo.has_other_call_ids(entry)
 
     # -- one turn of a chain ---------------------------------------------------------------------
 
@@ -189,7 +170,3 @@ class Chains:
 
 def _speaks(turn: Turn) -> bool:
     return any(type(part) is Text for part in turn.input)
-
-
-def _has_random_ids(turn: Turn) -> bool:
-    return any(looks_random(call.id, call.name) for call in turn.calls)

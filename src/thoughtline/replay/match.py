@@ -3,9 +3,10 @@
 The candidates come from one look-up of all keys of a request's path (`RequestPath.lookup_keys`),
 each at a match level: `full` (this turn and everything before it), `local` (it and the output
 before it), `seal` (the client itself brought a value that only this turn had) or `content` (the
-same calls or text). The tree of turns settles most ties: the turn before a known one is its parent.
-The rest is decided in `ties`, or is a miss. `local` and `content` need corroboration besides: equal
-moves in two conversations are not one turn. What speaks for them is weighed in `chains`.
+same calls or text). What points to another turn rules a candidate out, at every level (`vetoes`).
+The tree of turns settles most ties: the turn before a known one is its parent. The rest is decided
+in `ties`, or is a miss. `local` and `content` need corroboration besides: equal moves in two
+conversations are not one turn. What speaks for them is weighed in `chains`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +15,14 @@ from typing import Any
 from msgspec import Struct
 
 from thoughtline.log import keys as k
-from thoughtline.log.decisions import TIED, MatchLevel
+from thoughtline.log.decisions import RULED_OUT, TIED, MatchLevel
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Blob, Origin, Thought
 from thoughtline.log.turns import Turn
-from thoughtline.replay import ties
+from thoughtline.replay import ties, vetoes
 from thoughtline.replay.candidates import Candidates, TurnMatch
 from thoughtline.replay.chains import Chain, Chains
+from thoughtline.replay.proof import Echo, thought_keys
 
 _FULL = MatchLevel.FULL
 """Used at every turn, and looking up a member of an enumeration is slow in Python 3.11."""
@@ -42,6 +44,7 @@ class RequestPath(Struct, frozen=True, gc=False, kw_only=True):
     from_log: bool = False  # known outputs go out as they are logged, not as they are echoed
     settled: int = 0  # turns before these, about which an earlier request decided for good
     prefix_states: tuple[Any, ...] = ()  # behind each turn: what more prefixes are made from
+    handles: Mapping[int, str] = {}  # by position: the turn that a handle names
 
     def lookup_keys(self) -> list[bytes]:
         """Return every key to look up, for one batch."""
@@ -52,7 +55,7 @@ class RequestPath(Struct, frozen=True, gc=False, kw_only=True):
             wanted += (keys.full, keys.local, keys.content)
             for part in turn.output:
                 if type(part) is Thought:
-                    wanted += ties.thought_keys(part)
+                    wanted += thought_keys(part)
                 elif type(part) is Blob and part.sealed:
                     wanted.append(k.seal_key(part.digest))  # to learn its origin; it is no match
         if self.previous:
@@ -141,7 +144,9 @@ def match_lineage(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]
     """
     turns: list[TurnMatch | None] = []
     last = after = None
-    for keys in reversed(path.keys):
+    session = ""
+    for index in range(len(path.keys) - 1, -1, -1):
+        keys = path.keys[index]
         if keys is None:
             turns.append(None)
             continue
@@ -149,8 +154,15 @@ def match_lineage(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]
         if len(filed) != 1:
             return None
         entry = filed[0]
+        looks_alike = len(found.get(keys.content, ()))
+        if not vetoes.undisputed(path.turns[index], entry, looks_alike, path.unique_hints, session):
+            return None
+        if path.handles and path.handles.get(index, entry.turn) != entry.turn:
+            return None
         if after is None:
             last = entry
+            if path.unique_hints and not set(path.unique_hints).isdisjoint(entry.hints):
+                session = entry.session
             turns.append(TurnMatch(entry, _FULL))
         elif after.parent == entry.turn:
             turns.append(TurnMatch(entry, _FULL, LINEAGE))
@@ -192,11 +204,17 @@ class _Matcher:
         self.path = path
         self.positions: list[Candidates | None] = []
         for index, keys in enumerate(path.keys):
-            self.positions.append(
-                Candidates(path.turns[index], keys, found, found.get(keys.full, ()))
-                if keys is not None
-                else None
+            if keys is None:
+                self.positions.append(None)
+                continue
+            echo = Echo(
+                path.turns[index],
+                hints=path.hints,
+                unique_hints=path.unique_hints,
+                handle=path.handles.get(index, ""),
             )
+            self.positions.append(Candidates(echo, keys, found, found.get(keys.full, ())))
+        vetoes.rule_out(self.positions)
         self.matches: list[TurnMatch | None] = [None] * len(self.positions)
         self.after: IndexEntry | None = None  # the match of the nearest later output
         self.used: set[str] = set()  # ids of turns that are matched: each occurs in a path once
@@ -249,7 +267,7 @@ class _Matcher:
             level = MatchLevel.SEAL
             tied = self._narrow(here.at_level(level), index)
         if not tied:
-            return TurnMatch(None, MatchLevel.NONE, UNKNOWN)
+            return TurnMatch(None, MatchLevel.NONE, RULED_OUT if here.ruled_out else UNKNOWN)
         if len(tied) > 1:
             self.tied[index] = tied
             return _TIE
@@ -332,8 +350,7 @@ class _Matcher:
             for index, match in enumerate(self.matches)
             if match is not None and match.entry is not None and match.reason != EQUAL
         }
-        path = self.path
-        self.chains = Chains(path.turns, self.positions, certain, path.unique_hints)
+        self.chains = Chains(self.path.turns, self.positions, certain)
         self.sessions = {entry.session for entry in certain.values()}
         self.proven = {
             entry.session for index, entry in certain.items() if self.chains.named(entry, index)
@@ -371,7 +388,8 @@ class _Matcher:
         named = [entry for entry in (*local, *content) if chains.named(entry, index)]
         tied = self._narrow(named or local, index)
         if not tied:
-            return TurnMatch(None, MatchLevel.NONE, "uncorroborated" if content else UNKNOWN)
+            reason = RULED_OUT if here.ruled_out else UNKNOWN
+            return TurnMatch(None, MatchLevel.NONE, "uncorroborated" if content else reason)
         if len(tied) > 1 and not named:
             tied = self._narrow_alike(tied, index)
         if len(tied) > 1 and not ties.equal_thoughts(tied):
@@ -382,10 +400,8 @@ class _Matcher:
 
     def _narrow(self, among: Sequence[IndexEntry], index: int) -> list[IndexEntry]:
         tied = [entry for entry in among if entry.turn not in self.used]
-        if len(tied) < 2:
-            return tied
-        path = self.path
-        return ties.narrow(tied, path.turns[index], path.hints, path.unique_hints)
+        here = self.positions[index]
+        return ties.narrow(tied, here.echo) if here is not None else tied
 
     def _narrow_alike(self, tied: list[IndexEntry], index: int) -> list[IndexEntry]:
         """Prefer what has user message, calls and results before it, then what was made here."""

@@ -1,67 +1,27 @@
 """Chooses among logged turns that fit an output equally well. Pure.
 
 The same conversation is run once more, an answer is lost and asked for again, an answer is
-regenerated: then several turns of the log have the same visible history. In this order decide:
-what the client echoes and only one of them had (seals, item ids), call ids, session hints, the text
-beside calls; of several tries from one place the last; then the turn that nobody has continued yet
-(`open_turn`). Two that are open stay a tie, and a tie is a miss.
+regenerated: then several turns of the log have the same visible history. What the client
+brings decides (`proof.RULES`, in that order); of several tries from one place the last; then the
+turn that nobody has continued yet (`open_turn`). Two that are open stay a tie, and a tie is a miss.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from thoughtline.clock import time_of_id
-from thoughtline.log import keys as k
-from thoughtline.log.index import IndexEntry, text_digest
-from thoughtline.log.parts import Blob, Call, Origin, Text, Thought
-from thoughtline.log.turns import Turn
+from thoughtline.log.index import IndexEntry
+from thoughtline.log.parts import Origin
+from thoughtline.replay.proof import TIE_BREAKERS, Echo
 
 
-def narrow(
-    among: Sequence[IndexEntry], turn: Turn, hints: Sequence[str], unique_hints: Sequence[str]
-) -> list[IndexEntry]:
-    """Break ties by evidence, the strongest first; a test that no candidate passes is skipped."""
+def narrow(among: Sequence[IndexEntry], echo: Echo) -> list[IndexEntry]:
+    """Break ties by evidence, the strongest first; what points to no candidate is skipped."""
     tied = list(among)
-    if len(tied) < 2:
-        return tied
-    echoed, ids, text = echoed_keys(turn), sorted_ids(turn), text_digest(turn)
-    named = frozenset(hints)
-    tests: tuple[Callable[[IndexEntry], bool], ...] = (
-        lambda e: not echoed.isdisjoint(e.keys),
-        lambda e: any(ids) and sorted(e.calls) == ids,
-        lambda e: not named.isdisjoint(e.hints),
-        lambda e: bool(text) and e.text_digest == text,
-    )
-    for test in tests:
-        tied = [entry for entry in tied if test(entry)] or tied
-    return _last_tries(tied, frozenset(unique_hints)) if len(tied) > 1 else tied
-
-
-def echoed_keys(turn: Turn) -> frozenset[bytes]:
-    """Return the keys of values that a client brings back and only one turn had: ids and seals."""
-    found: list[bytes] = []
-    for part in turn.output:
-        if type(part) is Thought:
-            found += thought_keys(part)
-        elif type(part) is Text and part.id:
-            found.append(k.reference_key("item", part.id))
-        elif type(part) is Call and part.item:
-            found.append(k.reference_key("item", part.item))
-        elif type(part) is Blob and part.sealed:
-            found.append(k.seal_key(part.digest))
-    return frozenset(found)
-
-
-def thought_keys(echoed: Thought) -> list[bytes]:
-    """Return the keys that a client's own echo of a thought gives: seals and item ids."""
-    found = [k.seal_key(seal) for seal in echoed.seals]
-    if echoed.id:
-        found.append(k.reference_key("item", echoed.id))
-    return found
-
-
-def sorted_ids(turn: Turn) -> list[str]:
-    """Return the ids of an output's calls; clients may reorder parallel ones."""
-    return sorted([call.id for call in turn.calls])
+    for evidence in TIE_BREAKERS:
+        if len(tied) < 2:
+            return tied
+        tied = [entry for entry in tied if echo.points_to(evidence, entry)] or tied
+    return _last_tries(tied, echo.unique_hints)
 
 
 def _last_tries(tied: Sequence[IndexEntry], hints: frozenset[str]) -> list[IndexEntry]:

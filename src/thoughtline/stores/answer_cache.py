@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from sys import getsizeof
 
-from thoughtline.log.index import IndexEntry
-from thoughtline.stores.base import MAX_CANDIDATES, Batch
+from thoughtline.log.index import MAX_CANDIDATES, IndexEntry
+from thoughtline.stores.base import Batch
 
 CacheKey = tuple[str, bytes]
 """Tenant and look-up key."""

@@ -28,9 +28,6 @@ Progress = Callable[[int, int], None]
 
 INTERNAL_PREFIX = "thoughtline:"
 """Begins the ids of sessions without a conversation, such as the one of endpoint quirks."""
-MAX_CANDIDATES = 32
-"""How many entries `find` returns for one key. A short answer ("Done.") is filed under the same
-content key again and again; more entries would only make a look-up slow."""
 
 
 class Batch(Struct, frozen=True, kw_only=True):

@@ -6,9 +6,9 @@ from itertools import count
 import msgspec
 
 from thoughtline.log.events import Event
-from thoughtline.log.index import IndexEntry
+from thoughtline.log.index import MAX_CANDIDATES, IndexEntry
 from thoughtline.stores import rules
-from thoughtline.stores.base import ALL_ENTRIES, MAX_CANDIDATES, EntryFilter, ThoughtEntry
+from thoughtline.stores.base import ALL_ENTRIES, EntryFilter, ThoughtEntry
 from thoughtline.stores.erased import erased, is_erased, unfiled_entry
 
 

@@ -125,6 +125,7 @@ const REASONS = {
   equal: "several remembered turns look like it, all with the same thoughts",
   ambiguous: "several remembered turns look like it, and guessing is not allowed",
   uncorroborated: "a turn looks like it, but nothing else speaks for it",
+  "ruled out": "a turn looks like it, but what the client sends points to another conversation",
   quarantined: "the provider refused this thought before, or it came damaged, so it is never sent again",
   forgotten: "it was deleted from the cache",
   unreadable: "what is stored of it is damaged",

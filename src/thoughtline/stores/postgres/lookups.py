@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import asyncpg
 
 from thoughtline.errors import Unavailable
-from thoughtline.stores.base import MAX_CANDIDATES
+from thoughtline.log.index import MAX_CANDIDATES
 from thoughtline.stores.postgres.bodies import Body
 from thoughtline.stores.postgres.connections import READERS, Connections
 from thoughtline.stores.postgres.migrations import call

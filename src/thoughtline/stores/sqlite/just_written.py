@@ -16,9 +16,8 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from thoughtline.log.index import IndexEntry
+from thoughtline.log.index import MAX_CANDIDATES, IndexEntry
 from thoughtline.stores.answer_cache import ENTRY_SIZE, entry_size
-from thoughtline.stores.base import MAX_CANDIDATES
 from thoughtline.stores.row import STARTED, Row
 from thoughtline.stores.sqlite.inserts import InsertBatch
 

@@ -11,9 +11,9 @@ import msgspec
 
 from thoughtline.errors import Damaged, KeyGone
 from thoughtline.log.events import Event
-from thoughtline.log.index import IndexEntry
+from thoughtline.log.index import MAX_CANDIDATES, IndexEntry
 from thoughtline.stores import rules
-from thoughtline.stores.base import MAX_CANDIDATES, EventPage, SessionSummary, StoreStats
+from thoughtline.stores.base import EventPage, SessionSummary, StoreStats
 from thoughtline.stores.damage import damaged_entry, damaged_events
 from thoughtline.stores.row import RowPlace, kinds_of, open_entry, open_events, open_thoughts
 from thoughtline.stores.sqlite import key_tables, statements
