@@ -11,7 +11,6 @@ from thoughtline.log.decisions import MatchLevel
 from thoughtline.log.parts import Call, Text
 from thoughtline.log.turns import Turn
 from thoughtline.replay.match import match_by_evidence, match_lineage, match_turns
-from thoughtline.replay.proof import looks_random
 
 RANDOM_ID = "call_00_c6e8f9a7b1d2"
 TALK = [
@@ -197,22 +196,6 @@ def test_a_turn_stands_in_a_path_only_once():
     lived = stored.converse([([ask("go")], [call("ls", id=RANDOM_ID)])])
     twice = [*strip(lived)[:1], *strip(lived)[:1], Turn(input=(ask("next"),))]
     assert [t for t in found(stored, twice) if t] == ["s1.0"]
-
-
-def test_telling_ids():
-    assert looks_random("call_00_c6e8f9a7b1d2") and looks_random("toolu_01A09q90qw90lq917835lq9")
-    assert looks_random("chatcmpl-tool-5f3e2a1b0c9d8e7f")
-    for counter in (
-        "functions.list_dir:0",
-        "list_dir:12",
-        "Bash_0",
-        "toolu_1",
-        "call_1",
-        "gemini-call-0",
-        "",
-        "call00c6e",
-    ):
-        assert not looks_random(counter), counter
 
 
 # -- nothing crosses -----------------------------------------------------------------------------

@@ -153,10 +153,10 @@ class StoredConversations:
             found[key] = [replace(e, continued=self.continued(e.turn)) for e in found[key]]
         return found
 
-    def continued(self, turn: str) -> int:
+    def continued(self, turn: str, most: int = 2) -> int:
         """How far a turn was continued, as a store says it."""
-        after = [entry.turn for entry in self.index.values() if entry.parent == turn]
-        return max((1 + min(self.continued(one), 1) for one in after), default=0)
+        after = [entry.turn for entry in self.index.values() if entry.parent == turn and most]
+        return max((1 + self.continued(one, most - 1) for one in after), default=0)
 
     def plan_replay(
         self,
