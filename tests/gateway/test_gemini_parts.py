@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from support.gateway import audit, gateway_with, statuses
+from support.gateway import (
+    Answer,
+    InProcessGateway,
+    ScriptedWire,
+    audit,
+    gateway_with,
+    statuses,
+)
 
 PATH = "/v1beta/models/gemini-3-pro-preview:streamGenerateContent"
 TOOLS = [{"functionDeclarations": [{"name": name} for name in ("read_file", "run", "search")]}]
@@ -77,3 +84,50 @@ async def test_a_run_that_lost_a_piece_is_put_back():
     assert "corrected=1" in answer.header("x-thoughtline-replay")
     sent = json.loads(gateway.wire.sent[-1].body)["contents"][1]["parts"]
     assert "".join(part["text"] for part in sent if part.get("thought")) == told
+
+
+class InEvents(Answer):
+    """A stream whose events come one by one."""
+
+    async def chunks(self):
+        for event in self.body.split(b"\n\n")[:-1]:
+            yield event + b"\n\n"
+
+
+def said(*parts, tokens, **more):
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **more}
+    counts = {"promptTokenCount": 5, "candidatesTokenCount": tokens}
+    chunk = {"candidates": [candidate], "usageMetadata": counts}
+    return b"data: %b\n\n" % json.dumps(chunk).encode()
+
+
+@pytest.mark.parametrize("kind", [Answer, InEvents])
+async def test_an_answer_that_goes_on_after_its_first_end_is_one_turn(kind):
+    """Gemini says why it stopped when it has written code, runs that, and goes on."""
+    code = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
+    ran = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+    spoken = {"text": "It is one."}
+    stream = {"content-type": "text/event-stream"}
+    events = [
+        said({"text": "I run it.", "thought": True}, tokens=1),
+        said({**code, "thoughtSignature": "c2lnMQ=="}, tokens=4, finishReason="STOP"),
+        said(ran, tokens=5),
+        said(spoken, tokens=9),
+        said({"text": "", "thoughtSignature": "c2lnMg=="}, tokens=10, finishReason="STOP"),
+    ]
+    wire = ScriptedWire(kind(200, b"".join(events), stream))
+    gateway = InProcessGateway(wire, "gemini")
+    question = {"role": "user", "parts": [{"text": "Count."}]}
+    answer = await gateway.post(PATH, {"contents": [question]}, query="alt=sse")
+    assert answer.body == b"".join(events)
+    (ended,) = await gateway.facts("turn_ended")
+    assert (ended.outcome, ended.usage.output) == ("completed", 10)
+    echo = {"role": "model", "parts": [code, ran, spoken]}
+    await gateway.post(PATH, {"contents": [question, echo, question]}, query="alt=sse")
+    assert gateway.wire.bodies[-1]["contents"][1]["parts"] == [
+        {"text": "I run it.", "thought": True},
+        {**code, "thoughtSignature": "c2lnMQ=="},
+        ran,
+        spoken,
+        {"text": "", "thoughtSignature": "c2lnMg=="},
+    ]

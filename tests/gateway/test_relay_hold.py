@@ -146,3 +146,54 @@ async def test_a_stream_that_breaks_off_or_ends_early_keeps_nothing_back():
     with pytest.raises(ConnectionError):
         await client.relay.forward(broken(), stream=True)
     assert client.shown == said + stop
+
+
+def answer(*parts, **more):
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **more}
+    return b"data: %b\n\n" % json.dumps({"candidates": [candidate]}).encode()
+
+
+RUN = answer({"executableCode": {"language": "PYTHON", "code": "1"}}, finishReason="STOP")
+ON = answer({"text": "It is one."})
+LAST = answer({"text": "Really."}, finishReason="STOP")
+
+
+@pytest.mark.parametrize("holds", [True, False])
+@pytest.mark.parametrize("size", [1, 7, 5000])
+async def test_what_may_be_the_end_waits_for_more_or_for_the_commit(size, holds):
+    """A stream of Gemini's may say twice that it has ended; only its end is the end."""
+    client = Client("gemini", holds=holds)
+    for said in (RUN, ON, LAST):
+        for start in range(0, len(said), size):
+            await client.receive(said[start : start + size])
+    assert client.shown.startswith(RUN + ON)
+    assert len(client.shown) < len(RUN + ON + LAST)
+    assert client.before_commit is None
+    await client.receive(None)
+    await client.going
+    assert client.shown == RUN + ON + LAST
+    assert len(client.before_commit) < len(client.shown)
+
+
+async def test_what_comes_after_the_first_end_does_not_wait():
+    client = Client("gemini")
+    await client.receive(RUN)
+    assert client.shown == b""
+    await client.receive(ON)
+    assert client.shown == RUN + ON
+    await client.receive(None)
+    await client.going
+    assert client.shown == RUN + ON
+
+
+async def test_a_stream_that_stays_open_behind_its_end_keeps_nothing_back_for_long(monkeypatch):
+    monkeypatch.setattr(module, "HOLD_TIME", 0.0)
+    client = Client("gemini")
+    await client.receive(RUN)
+    async with asyncio.timeout(60):
+        while client.shown != RUN:
+            await asyncio.sleep(0.001)
+    await client.receive(LAST)
+    await client.receive(None)
+    await client.going
+    assert client.shown == RUN + LAST

@@ -62,7 +62,7 @@ class ScriptedWire:
         self.sent.append(request)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         made = answer(request) if callable(answer) else answer
-        yield Answer(made.status, made.body, dict(made.headers))
+        yield type(made)(made.status, made.body, dict(made.headers))
 
     async def close(self):
         pass

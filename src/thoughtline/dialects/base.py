@@ -201,6 +201,7 @@ class Dialect(Protocol):
     # -- responses
     model_places: ClassVar[tuple[tuple[str, ...], ...]] = (("model",),)  # that name the model
     stream_end: ClassVar[re.Pattern[bytes]]  # found in the last event; elsewhere it does no harm
+    ends_once: ClassVar[bool] = True  # False: more may follow behind it, and another end
     stream_stop: ClassVar[re.Pattern[bytes] | None] = None  # in an event before it: why it stopped
     keepalive: ClassVar[bytes] = b": keep-alive\n\n"  # between two events, ignored by clients
     error_event_name: ClassVar[str] = ""  # of an error inside of a stream, where events have names

@@ -27,7 +27,7 @@ Push = Callable[[Sink], None]
 
 
 HOLD_TIME = 1.0
-"""Most seconds for which the event that says why a model stopped waits: the end may come late."""
+"""Most seconds for which what may be the end waits, or why a model stopped: more may come late."""
 
 _OVERLAP = 24
 _BLANK = (b"\n\n", b"\r\n\r\n")  # the end of an event
@@ -44,7 +44,7 @@ class Relay:
     _last = 0.0  # when something was last sent, by the loop's clock
     _interval = 0.0
     _timer: asyncio.TimerHandle | None = None
-    _held = b""  # from where it says that the model has stopped
+    _held = b""  # what may be the end, or from where it says that the model has stopped
     _letting_go: asyncio.TimerHandle | None = None
     _ping: asyncio.Task[None] | None = None
 
@@ -93,6 +93,8 @@ class Relay:
 
     async def _forward_all(self, chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:
+            if self._held and self._stop_mark is None:
+                await self._let_go()  # it was not the last
             probe = self._tail + chunk
             if self._stop_mark is not None and (self._held or self._stop_mark.search(probe)):
                 await self._hold(chunk, probe)
@@ -104,6 +106,9 @@ class Relay:
             )
             if self._ending and not self._committed:
                 self.take(chunk)
+                if self._recording.done and not self._dialect.ends_once:
+                    self._keep_back(chunk, probe)
+                    continue
                 if self._recording.done:
                     await self._commit_once()
                 await self._forward(chunk)
@@ -116,7 +121,15 @@ class Relay:
             self._ending = self._ending and not self._whole_events
             self._ask_for_more()
         if self._held:
+            self._stop_waiting()  # from here on the commit has its own time
             await self._commit_once()
+
+    def _keep_back(self, chunk: bytes, probe: bytes) -> None:
+        """Keep a chunk back until the next one comes, or the turn is committed at the end."""
+        self._held = chunk
+        self._letting_go = self._loop.call_later(HOLD_TIME, self._let_go_now)
+        self._ending = not chunk.endswith(_BLANK)
+        self._tail = probe[-_OVERLAP:] if self._ending else b""
 
     async def _hold(self, chunk: bytes, probe: bytes) -> None:
         """Keep a chunk back until the turn is committed."""
@@ -127,7 +140,7 @@ class Relay:
         self._ending = self._ending or self._end_mark.search(probe) is not None
         self.take(chunk)
         if self._ending and self._recording.done:  # with all that it says, in one transaction
-            self._letting_go.cancel()  # from here on the commit has its own time
+            self._stop_waiting()
             await self._commit_once()
             await self._let_go()
 
@@ -138,11 +151,16 @@ class Relay:
 
     async def _let_go(self) -> None:
         if self._held:
+            self._stop_waiting()
             await self._forward(self._held)
             self._released()
 
+    def _stop_waiting(self) -> None:
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+
     def _released(self) -> None:
-        self._note(self._held, self._held)
+        self._seen, self._last = self._held, self._loop.time()
         self._held, self._stop_mark = b"", None
 
     def _ask_for_more(self) -> None:
@@ -249,8 +267,7 @@ class Relay:
     def stop(self) -> None:
         """No more pings, and nothing that comes is forwarded in its callback any more."""
         self._write_now = _never
-        if self._letting_go is not None:
-            self._letting_go.cancel()
+        self._stop_waiting()
         if self._timer is not None:
             self._timer.cancel()
         if self._ping is not None:

@@ -90,6 +90,7 @@ class Gemini(Dialect):
         wrapper="generateContentRequest",
     )
     stream_end = re.compile(rb"finish(?:Reason|_reason)")
+    ends_once = False  # a model that has run code goes on
     operation = "generate_content"
 
     def model_names(self, body: bytes) -> list[str]:
