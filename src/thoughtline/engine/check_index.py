@@ -40,7 +40,7 @@ class IndexReport(Struct, kw_only=True):
     cleared: int = 0  # entries that were cleared: their thoughts are not put back
     restored: int = 0  # of those, how many were brought back
     unrecorded: int = 0  # turns without an entry that cannot have one: the log lacks their text
-    unreadable: int = 0  # sessions whose log cannot be read
+    unreadable: int = 0  # sessions whose log cannot be read, or not all of it
 
     @property
     def clean(self) -> bool:
@@ -112,6 +112,7 @@ async def _check_session(
         written = {event.id for event in await store.read(session, after=path[-1].seq)}
         stale = [turn for turn in stale if turn not in written]
     report.sessions += 1
+    report.unreadable += path[-1].damaged > 0
     report.stale += len(stale)
     if rebuild and (entries or stale):
         await store.reindex(session, entries, remove=stale)
