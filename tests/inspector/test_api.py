@@ -32,7 +32,7 @@ def test_a_session_in_the_listing(get):
     assert (agent["turns"], agent["status"], agent["tenant"]) == (3, "completed", "tenant-a")
     assert (agent["providers"], agent["models"]) == (["deepseek"], ["deepseek-v4-pro"])
     counts = [agent[name] for name in ("restored", "replaced", "exact", "missed", "tied")]
-    assert (counts, agent["placeholder"], agent["thoughts"]) == ([1, 1, 1, 1, 1], 1, 3)
+    assert (counts, agent["placeholder"], agent["thoughts"]) == ([1, 0, 1, 1, 1], 1, 3)
     assert agent["dropped"] == 1
     assert page["now"] > agent["touched"] >= agent["created"]
 

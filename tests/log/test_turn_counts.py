@@ -33,9 +33,20 @@ def event(body, seq=0, at=COARSE * 9.0, **fields):
 
 
 def test_repeated_decisions_are_counted_from_the_tally():
-    assert started_counts(STARTED) == {"restored": 1, "new_restored": 1}
+    assert started_counts(STARTED, "") == {"restored": 1, "new_restored": 1}
     again = TurnStarted(repeated=4, tally={"restored": 5}, replay=STARTED.replay)
-    assert started_counts(again) == {"restored": 5, "new_restored": 1}
+    assert started_counts(again, "") == {"restored": 5, "new_restored": 1}
+
+
+def test_only_the_output_of_the_turn_before_and_what_follows_is_new():
+    made = [ReplayDecision(turn=n, action=Action.RESTORED, entry=f"t{n}") for n in range(4)]
+    made.append(ReplayDecision(turn=4, action=Action.ABSENT, reason="unknown"))
+    started = TurnStarted(replay=tuple(made))
+    counts = {"restored": 4, "absent": 1, "missed": 1}
+    new = {"new_restored": 1, "new_absent": 1, "new_missed": 1}
+    assert started_counts(started, "t3") == counts | new
+    assert started_counts(started, "t2")["new_restored"] == 2
+    assert started_counts(started, "failed") == counts
 
 
 def test_an_end_counts_its_tokens_and_that_it_failed():
@@ -107,6 +118,7 @@ decisions = st.builds(
     action=st.sampled_from(list(Action)),
     reason=st.sampled_from(["", "unknown", TIED, "uncorroborated"]),
     level=st.sampled_from(list(MatchLevel)),
+    entry=st.sampled_from(["", "t1", "t2"]),
 )
 tallies = st.dictionaries(
     st.sampled_from(["restored", "turns", "new_restored", "missed"]), st.integers(0, 9)
@@ -137,7 +149,7 @@ def logged(draw):
         draw(starts if is_start else ends),
         at=draw(times),
         id=turn if is_start else "e",
-        parent="" if is_start else turn,
+        parent=draw(st.sampled_from(["", "t1", "t3"])) if is_start else turn,
     )
     version = draw(st.sampled_from([made.version] * 3 + [0, 1, 9]))
     data = draw(st.just(made.data) | st.just(made.data) | damaged)

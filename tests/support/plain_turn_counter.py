@@ -23,7 +23,7 @@ def plain_counts(events):
         body = _body(event)
         if isinstance(body, TurnStarted):
             target = started[event.session, event.id] = body.target or Origin()
-            more = {"turns": 1, **started_counts(body)}
+            more = {"turns": 1, **started_counts(body, event.parent)}
         elif isinstance(body, TurnEnded):
             place = (event.session, event.parent)
             target = started.pop(place, None) or Origin(model=body.model)

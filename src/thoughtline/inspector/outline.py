@@ -16,7 +16,7 @@ from msgspec import Struct, convert
 from thoughtline.errors import Unreadable
 from thoughtline.inspector.shapes import DecisionCounts
 from thoughtline.inspector.titles import raw_title, title_of
-from thoughtline.log.decisions import ReplayDecision, tally
+from thoughtline.log.decisions import ReplayDecision, new_decisions, tally
 from thoughtline.log.events import (
     DAMAGED_VERSION,
     AssistantMessage,
@@ -154,7 +154,7 @@ class SessionOutline(TurnTree[TurnOutline]):
             client=body.client.dialect if body.client else "",
             started=event.at,
         )
-        self.totals.update(tally(body.replay))
+        self.totals.update(tally(new_decisions(body.replay, event.parent)))
         self.add(event.id, event.parent, turn)
 
     def _readable_body(self, event: Event) -> Body | None:

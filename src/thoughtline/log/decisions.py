@@ -154,13 +154,18 @@ HEADER_ORDER = (
 _TALLIED = (*[action.value for action in Action], "missed", "tied")
 
 
+def kind_of(made: ReplayDecision) -> DecisionKind:
+    """Return what a decision has in common with those that are counted alike."""
+    return made.action, made.level, made.reason, made.entry != ""
+
+
 def count_kinds(
     decisions: Iterable[ReplayDecision], first: KindCounts = NO_KINDS
 ) -> dict[DecisionKind, int]:
     """Count decisions by kind; `first` are the counts of those before them."""
     counts = dict(first)
     for made in decisions:
-        kind = (made.action, made.level, made.reason, made.entry != "")
+        kind = kind_of(made)
         counts[kind] = counts.get(kind, 0) + 1
     return counts
 
@@ -224,6 +229,20 @@ def _places(kind: DecisionKind) -> tuple[int, ...]:
 def count_words(decisions: Iterable[ReplayDecision]) -> dict[ReplayWord, int]:
     """Count the outputs by word, zeros included: see `word_counts`."""
     return dict(zip(HEADER_ORDER, word_counts(count_kinds(decisions)), strict=True))
+
+
+def new_decisions(replay: Sequence[ReplayDecision], parent: str) -> Sequence[ReplayDecision]:
+    """Return the decisions of a turn about outputs that no request before it has decided about.
+
+    Those are the output of its parent, and what comes after that: the parent's own request has
+    decided about all before. They may be written again, where what follows has changed the reason.
+    """
+    if not parent:
+        return replay
+    for place, made in enumerate(replay):
+        if made.entry == parent:
+            return replay[place:]
+    return ()  # the parent failed, and nothing is sent of it
 
 
 # -- what a turn repeats of the one before -------------------------------------------------------

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from thoughtline.errors import Unreadable
-from thoughtline.log.decisions import DecisionKind, example, tally
+from thoughtline.log.decisions import DecisionKind, example, kind_of, new_decisions, tally
 from thoughtline.log.events import VERSIONS, Event, Outcome, TurnEnded, TurnStarted, decode
 from thoughtline.log.parts import Origin
 from thoughtline.log.usage import Usage, usage_of
@@ -85,16 +85,16 @@ CountKey = tuple[int, int, str, str]
 
 
 @lru_cache(maxsize=1024)
-def counted_names(kind: DecisionKind) -> tuple[str, ...]:
-    """Return the names under which a new decision of a kind counts."""
-    names = tally((example(kind),))
-    return (*names, *[NEW + name for name in names])
+def _counted_names(kind: DecisionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names under which a decision of a kind counts, and those of a new one besides."""
+    names = tuple(tally((example(kind),)))
+    return names, tuple([NEW + name for name in names])
 
 
-def started_counts(body: TurnStarted) -> dict[str, int]:
+def started_counts(body: TurnStarted, parent: str) -> dict[str, int]:
     """Return how many decisions of each kind a turn began with, all of them and the new ones."""
-    new = tally(body.replay)
-    counts = dict(body.tally) if body.repeated else dict(new)
+    counts = dict(body.tally) if body.repeated else tally(body.replay)
+    new = tally(new_decisions(body.replay, parent))
     return counts | {NEW + name: count for name, count in new.items()}
 
 
@@ -195,24 +195,29 @@ class TurnCounter:
         """Count events of a session that follow one another, numbered from `first` on."""
         for seq, (id, parent, at, type, version, data) in enumerate(events, first):
             if type == "turn_started":
-                self.add_start((session, id), at, version, data)
+                self.add_start((session, id), parent, at, version, data)
             elif type == "turn_ended":
                 self.add_end((session, parent), seq, at, version, data)
 
-    def add_start(self, turn: tuple[str, str], at: float, version: int, data: str) -> None:
-        """Count the start of a turn, which is its session and its id."""
+    def add_start(
+        self, turn: tuple[str, str], parent: str, at: float, version: int, data: str
+    ) -> None:
+        """Count the start of a turn, which is its session and its id, with the turn before it."""
         body = _read_start(version, data)
         if body is None:
             return
         target = self._started[turn] = body.target or _NOWHERE
         counts = self._counts_of(at, target)
         if body.repeated:
-            for name, count in {"turns": 1, **started_counts(body)}.items():
+            for name, count in {"turns": 1, **started_counts(body, parent)}.items():
                 counts[name] += count
             return
         counts["turns"] += 1
         for made in body.replay:
-            for name in counted_names((made.action, made.level, made.reason, made.entry != "")):
+            for name in _counted_names(kind_of(made))[0]:
+                counts[name] += 1
+        for made in new_decisions(body.replay, parent):
+            for name in _counted_names(kind_of(made))[1]:
                 counts[name] += 1
 
     def add_end(self, turn: tuple[str, str], seq: int, at: float, version: int, data: str) -> None:

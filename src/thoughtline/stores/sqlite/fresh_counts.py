@@ -81,7 +81,9 @@ class FreshCounts:
         session = batch.session
         for one in batch.drafts:
             if one.type == "turn_started":
-                self._counter.add_start((session, one.id), one.at, one.version, one.data)
+                self._counter.add_start(
+                    (session, one.id), one.parent, one.at, one.version, one.data
+                )
             elif one.type == "turn_ended":
                 self._counter.add_end((session, one.parent), 0, one.at, one.version, one.data)
 
