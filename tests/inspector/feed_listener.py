@@ -5,12 +5,12 @@ import contextlib
 import json
 from contextlib import asynccontextmanager
 
+import httpx2
 from starlette.requests import Request
 
 from support.built_gateway import BuiltGateway
 from support.gateway import Answer
-from thoughtline.clock import SystemClock
-from thoughtline.gateway.build import Components
+from thoughtline.gateway.build import ExtraPages
 from thoughtline.gateway.pages.page import pages_of
 from thoughtline.inspector.api import InspectorApi
 from thoughtline.inspector.running_turns import RunningTurns
@@ -45,18 +45,23 @@ class Stage:
 
     def __init__(self, store=None, socket_folder=None):
         self.answers = []
-        self.built = BuiltGateway(store=store, wire=self, pages=None)
+        self.socket_folder = socket_folder
+        self.built = BuiltGateway(store=store, wire=self, pages=self.pages)
         self.store = self.built.store
-        self.gateway = Components(
-            proxy=self.built.proxy,
-            store=self.store,
-            telemetry=self.built.telemetry,
-            clock=SystemClock(),
-        )
-        self.running = RunningTurns(self.gateway.proxy.engine.recordings, socket_folder)
-        self.api = InspectorApi(self.gateway, self.running)
         self.live_feed = self.api.live_feed
         self.live_feed._interval = QUICK
+
+    def pages(self, components):
+        self.gateway = components
+        self.running = RunningTurns(components.proxy.engine.recordings, self.socket_folder)
+        self.api = InspectorApi(components, self.running)
+        return ExtraPages(pages=pages_of(self.api))
+
+    async def delete(self, path):
+        """What a page of the gateway answers to a deletion."""
+        transport = httpx2.ASGITransport(app=self.built.app, client=("127.0.0.1", 4711))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return (await client.delete(path)).raise_for_status().json()
 
     @asynccontextmanager
     async def send(self, request):

@@ -124,11 +124,17 @@ class Kept(MemoryStore):
     """A store that outlives the gateway, and can be down for writing."""
 
     down = False
+    may_erase = None  # an event, for which whoever erases waits
 
     async def append(self, batch):
         if self.down:
             raise Unavailable("it is down")
         return await super().append(batch)
+
+    async def erase(self, entry_filter, **more):
+        if self.may_erase:
+            await self.may_erase.wait()
+        return await super().erase(entry_filter, **more)
 
     async def close(self):
         pass

@@ -9,6 +9,8 @@ from starlette.requests import Request
 
 from inspector.feed_listener import QUICK, Heard, Stage, asked, listening, page_of, until
 from inspector.sample_sessions import Session, thought
+from stores.samples import turn
+from thoughtline.agents.log import open_log
 from thoughtline.inspector import feed as feed_module
 from thoughtline.log.events import EndpointLearned
 from thoughtline.log.turns import Turn
@@ -50,6 +52,58 @@ async def test_what_the_gateway_notes_for_itself_is_not_told(stage):
         await Session(stage.store, "thoughtline:learned").note(quirk)
         await Session(stage.store, "s").turn("Hi", "Hello")
         assert (await feed.next())[1]["session"] == "s"
+
+
+DELETIONS = {  # what a person does: the session that it is about, what is told of it
+    "/api/cache/reasoning?session=s": ("s", "forget"),
+    "/api/cache/reasoning": (None, "forget"),
+    "/api/log/reasoning?confirm=erase&session=s": ("s", "erase"),
+    "/api/log/reasoning?confirm=erase": (None, "erase"),
+    "/api/sessions/s": ("s", "purge"),
+    "/api/tenants/T": (None, "purge"),
+}
+
+
+@pytest.mark.parametrize("how", DELETIONS)
+async def test_what_is_deleted_is_told_when_it_is_done(stage, how):
+    session, kind = DELETIONS[how]
+    await stage.store.append(turn("s", "t", '"Hm."', keys=(b"k" * 16,)))
+    await Session(stage.store, "other").turn("Hi", "Hello")
+    async with stage.feed() as every, stage.feed("s") as one, stage.feed("other") as other:
+        for feed in (every, one, other):
+            await feed.next()
+        await stage.delete(how)
+        for feed in (every, one) if session else (every, one, other):
+            name, data = await feed.next()
+            assert (name, data["session"], data["kind"]) == ("deleted", session, kind)
+        await Session(stage.store, "other").turn("Hi", "Hello")
+        assert (await other.next())[0] == "event"
+    async with stage.feed(after=int(every.last) - 1) as again:  # also to who was away
+        assert [name for name, _ in await again.until("deleted")] == ["hello", "deleted"]
+
+
+async def test_what_another_worker_deletes_is_told(tmp_path):
+    stage, url = Stage(SqliteStore(tmp_path / "a.db")), f"sqlite:///{tmp_path}/a.db"
+    await Session(stage.store, "s", tenant="local").turn("Hi", "Hello")
+    async with stage.feed() as feed, open_log(url) as log:
+        await feed.next()
+        assert await log.delete("s")
+        assert (await feed.next())[0] == "deleted"
+    stage.live_feed.close()
+    await stage.store.close()
+
+
+async def test_who_has_just_come_may_come_back(stage):
+    """Nothing is missed between the first message and the one after it."""
+    await Session(stage.store, "s").turn("Hi", "Hello")
+    async with stage.feed() as feed:
+        assert (await feed.next())[0] == "hello"
+        seen = feed.last
+    await Session(stage.store, "t").turn("Hi", "Hello")
+    async with stage.feed(after=int(seen)) as feed:
+        await feed.next()
+        assert feed.last is None  # what was missed comes first
+        assert (await feed.next())[1]["session"] == "t"
 
 
 async def test_nothing_that_was_said_or_thought_is_in_it(stage):

@@ -1,5 +1,6 @@
 """The inspector in a real browser: what a person sees, live, after a reload, and in trouble."""
 
+import asyncio
 import json
 import re
 import time
@@ -631,6 +632,78 @@ def test_cache_entries_are_filtered_deleted_and_cleared(browser):
         page.get_by_role("button", name="Thought for 3 seconds erased").click()
         settled(page, "Erased from the log on request")
         tab.close()
+
+
+@contextmanager
+def two_tabs(browser, stage):
+    """Two people at one gateway: what the one changes, the other sees without a reload."""
+    acting, looking = Tab(browser, stage.url), Tab(browser, stage.url)
+    yield acting, looking
+    acting.close()
+    looking.close()
+
+
+def erase_all(page):
+    page.get_by_role("button", name="Erase all thoughts").click()
+    page.get_by_label("Type erase to confirm").fill("erase")
+    page.get_by_role("dialog").get_by_role("button", name="Erase").click()
+    page.get_by_role("dialog").wait_for(state="detached")
+
+
+def test_an_erasure_is_seen_when_it_is_done(browser):
+    """Also where its page was left at once, and the session was opened before it was done."""
+    with staged() as stage, two_tabs(browser, stage) as (acting, looking):
+        stage.record("s", turn("t", "Go", thought("A secret.", 3), "Done."))
+        stage.store.may_erase = asyncio.Event()
+        seen = looking.open("#/sessions/s")
+        seen.get_by_role("button", name="Thought for 3 seconds").click()
+        settled(seen, "A secret.")
+        page = acting.open("#/cache")
+        settled(page, "deepseek")
+        erase_all(page)
+        acting.open("#/sessions/s")
+        page.get_by_role("button", name="Thought for 3 seconds").click()
+        settled(page, "A secret.")
+        stage.call(stage.store.may_erase.set)
+        for one in (page, seen):
+            settled(one, "Erased from the log on request")
+            assert one.get_by_text("A secret.").count() == 0
+
+
+def test_what_one_clears_another_sees(browser):
+    with staged() as stage, two_tabs(browser, stage) as (acting, looking):
+        for n in range(3):
+            call = Call(name="run", arguments="{}", id=f"call_{n}")
+            stage.record(f"s{n}", turn(f"t{n}", "Go", thought(f"Thought {n}.", 3), call))
+        seen, page = looking.open("#/cache"), acting.open("#/cache")
+        for one in (seen, page):
+            counted(one, "tbody tr", 3)
+        page.get_by_role("button", name="Clear call_1").click()
+        page.get_by_role("dialog").get_by_role("button", name="Clear").click()
+        for one in (page, seen):
+            counted(one, "tbody tr", 2)
+        erase_all(page)
+        for one in (page, seen):
+            settled(one, "Nothing is remembered")
+
+
+@pytest.mark.parametrize("view", ["sessions", "requests"])
+def test_a_session_that_is_deleted_leaves_every_list(browser, view):
+    """Also those rows that a refresh does not look at."""
+    with staged() as stage, two_tabs(browser, stage) as (acting, looking):
+        for n in range(60):
+            stage.record(f"s{n}", turn(f"t{n}", f"Question {n}", "Yes.", at=time.time() - 6000 + n))
+        seen = looking.open(f"#/{view}")
+        row = seen.locator("main li", has=seen.get_by_text("Question 3", exact=True))
+        settled(seen, "Question 59")
+        page = acting.open("#/sessions/s3")
+        settled(page, "Yes.")
+        seen.evaluate("document.querySelector('.list-scroll, .requests-scroll').scrollTo(0, 1e6)")
+        row.first.wait_for()
+        page.get_by_role("button", name="Delete this session").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        row.first.wait_for(state="detached")
+        page.goto("about:blank")
 
 
 def test_a_session_is_deleted(tab, stage):

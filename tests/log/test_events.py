@@ -153,6 +153,7 @@ def test_every_canonical_and_bookkeeping_body_has_a_name():
         "session_forked",
         "endpoint_learned",
         "request_failed",
+        "deletion_done",
     ]
 
 

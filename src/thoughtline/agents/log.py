@@ -33,7 +33,7 @@ from thoughtline.log.sessions import Session
 from thoughtline.log.turns import system_prompt
 from thoughtline.stores import open_store
 from thoughtline.stores.base import INTERNAL_PREFIX, EntryFilter, SessionSummary, Store
-from thoughtline.stores.deletions import PURGE, NeighbourDeletions
+from thoughtline.stores.deletions import PURGE, NeighbourDeletions, tell_deletion
 from thoughtline.stores.sealing import open_keychain
 from thoughtline.wires.base import Wire
 from thoughtline.wires.websocket.http_adapter import http_fallback
@@ -194,8 +194,12 @@ class Log:
 
     async def delete(self, session: str) -> bool:
         """Delete a session, unless a fork goes on from it; whether it was deleted."""
-        await self.deletions.note(PURGE, EntryFilter(session=session))
-        return bool(await self.store.purge(session=session))
+        which = EntryFilter(session=session)
+        await self.deletions.note(PURGE, which)
+        if not await self.store.purge(session=session):
+            return False
+        await tell_deletion(self.store, self.clock, PURGE, which)
+        return True
 
     # -- export and import -----------------------------------------------------------------------
 

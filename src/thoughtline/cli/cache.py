@@ -56,7 +56,7 @@ async def cache(log: Log, *, clear: bool, yes: bool, as_json: bool, **which: Any
         thoughtline cache
         thoughtline cache --clear --model deepseek-reasoner
     """
-    from thoughtline.stores.deletions import FORGET
+    from thoughtline.stores.deletions import FORGET, tell_deletion
 
     if not clear:
         if any(which.values()):
@@ -69,6 +69,8 @@ async def cache(log: Log, *, clear: bool, yes: bool, as_json: bool, **which: Any
     await log.deletions.note(FORGET, wanted)
     with shown_progress("Clearing") as progress:
         cleared = await log.store.forget(wanted, progress=progress)
+    if cleared:
+        await tell_deletion(log.store, log.clock, FORGET, wanted)
     said = {"cleared": cleared, **({"upstreams": alike} if alike else {})}
     click.echo(json.dumps(said) if as_json else f"{cleared} entries cleared{_of(alike)}")
 
@@ -100,7 +102,7 @@ async def erase(log: Log, *, yes: bool, as_json: bool, **which: Any) -> None:
         thoughtline erase --session 7f3a21c9
         thoughtline erase --tenant alice --yes
     """
-    from thoughtline.stores.deletions import ERASE
+    from thoughtline.stores.deletions import ERASE, tell_deletion
 
     selected, alike = _selected(which)
     wanted = await _unambiguous(log.store, selected)
@@ -109,6 +111,8 @@ async def erase(log: Log, *, yes: bool, as_json: bool, **which: Any) -> None:
     await log.deletions.note(ERASE, wanted)
     with shown_progress("Erasing") as progress:
         erased = await log.store.erase(wanted, progress=progress)
+    if erased:
+        await tell_deletion(log.store, log.clock, ERASE, wanted)
     said = {"erased": erased, **({"upstreams": alike} if alike else {})}
     click.echo(json.dumps(said) if as_json else f"{erased} thoughts erased{_of(alike)}")
 

@@ -32,15 +32,17 @@ async def delete(log: Log, *, sessions: tuple[str, ...], yes: bool, as_json: boo
     """
     from thoughtline.cli.session_names import find_session
     from thoughtline.stores.base import EntryFilter
-    from thoughtline.stores.deletions import PURGE
+    from thoughtline.stores.deletions import PURGE, tell_deletion
 
     ids = list(dict.fromkeys([await find_session(log, name) for name in sessions]))
     confirm(f"Delete {', '.join(ids)}? This cannot be undone.", yes=yes)
     deleted: list[str] = []
     for id in reversed(ids):
-        await log.deletions.note(PURGE, EntryFilter(session=id))
+        which = EntryFilter(session=id)
+        await log.deletions.note(PURGE, which)
         with shown_progress("Deleting") as progress:
             if await log.store.purge(session=id, progress=progress):
+                await tell_deletion(log.store, log.clock, PURGE, which)
                 deleted.append(id)
     kept = [id for id in ids if id not in deleted]
     if as_json:

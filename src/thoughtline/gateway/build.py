@@ -319,6 +319,7 @@ def _pages(
         store,
         telemetry,
         deletions,
+        components.clock,
         upstreams=UpstreamEntries(proxy.directory, proxy.auth),
         retention=settings.store.retention,
     )

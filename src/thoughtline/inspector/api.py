@@ -52,7 +52,8 @@ from thoughtline.inspector.shapes import (
 from thoughtline.inspector.views import request_shape, session_shape, turn_shape
 from thoughtline.log.sessions import TurnTree
 from thoughtline.log.turns import Turn
-from thoughtline.stores.base import SessionCursor, SessionQuery, SessionSummary
+from thoughtline.stores.base import EntryFilter, SessionCursor, SessionQuery, SessionSummary
+from thoughtline.stores.deletions import PURGE, tell_deletion
 
 MAX_SEARCH = 200
 """Characters of a text to search for."""
@@ -223,6 +224,7 @@ class InspectorApi:
                 "session_in_use",
                 409,
             )
+        await tell_deletion(self._store, self._clock, PURGE, EntryFilter(session=session))
         peer = client_address(request.scope)
         self._log.info("purged", peer=peer, session=session, sessions=deleted)
         return Deleted(deleted=deleted)
@@ -288,7 +290,9 @@ class InspectorApi:
     @page(
         "/api/feed",
         response=PageResponse(
-            "Server-sent events: `hello`, `event`, `live`, `reset`.", (), "text/event-stream"
+            "Server-sent events: `hello`, `event`, `live`, `deleted`, `reset`.",
+            (),
+            "text/event-stream",
         ),
         parameters=[
             string("session", "Only of this session."),

@@ -17,7 +17,7 @@ from thoughtline.errors import StoreError
 from thoughtline.inspector.running_turns import RunningTurn, RunningTurns, TurnVersion
 from thoughtline.inspector.views import duration
 from thoughtline.log.durations import thought_spans
-from thoughtline.log.events import Event
+from thoughtline.log.events import DeletionDone, Event
 from thoughtline.log.turns import Turn
 from thoughtline.stores.base import INTERNAL_PREFIX, EventPage, Store
 
@@ -62,8 +62,9 @@ class FeedSubscriber:
         self._wake = asyncio.Event()
 
     def put(self, message: FeedMessage) -> None:
-        """Queue a message, if it is about the wanted session; end when the queue is full."""
-        if self.session in (None, message.session) and not self.ended:
+        """Queue a message, if it may be about the wanted session; end when the queue is full."""
+        about = not message.session or self.session in (None, message.session)
+        if about and not self.ended:
             self._queue.append(message)
             self._wake.set()
             if len(self._queue) >= MAX_QUEUED:
@@ -129,7 +130,8 @@ class LiveFeed:
             await self._subscribe(subscriber)
             running = self._opened(session)  # now: what comes later is queued
             seen = -1 if after is None else after
-            yield self._message("hello", {}).encoded(one_session=False)
+            position = str(self._position) if after is None else ""  # else it may have missed some
+            yield self._message("hello", {}, id=position).encoded(one_session=one_session)
             async for message in self._missed(session, after):
                 seen = max(seen, message.seq)
                 yield message.encoded(one_session=one_session)
@@ -224,7 +226,11 @@ class LiveFeed:
 
     def _page_messages(self, page: EventPage) -> list[FeedMessage]:
         """Messages about these events; the last one carries the position to go on from."""
-        events = [e for e in page.events if not e.session.startswith(INTERNAL_PREFIX)]
+        events = [
+            event
+            for event in page.events
+            if event.type == "deletion_done" or not event.session.startswith(INTERNAL_PREFIX)
+        ]
         last = len(events) - 1
         return [
             self._event_message(event, str(page.position) if n == last else "")
@@ -251,6 +257,8 @@ class LiveFeed:
         return FeedMessage(name, {**data, "now": self._clock.wall()}, id=id)
 
     def _event_message(self, event: Event, id: str = "") -> FeedMessage:
+        if event.type == "deletion_done":
+            return self._deletion_message(event, id)
         turn = event.id if event.type == "turn_started" else event.parent
         data: dict[str, object] = {
             "session": event.session,
@@ -260,6 +268,12 @@ class LiveFeed:
             "at": event.at,
         }
         return FeedMessage("event", data, session=event.session, seq=event.seq, id=id)
+
+    def _deletion_message(self, event: Event, id: str) -> FeedMessage:
+        done = event.body()
+        session, kind = (done.session, done.kind) if isinstance(done, DeletionDone) else ("", "")
+        data: dict[str, object] = {"session": session or None, "kind": kind, "at": event.at}
+        return FeedMessage("deleted", data, session=session, id=id)
 
     def _live_message(self, known: "_KnownTurn", kind: str, key: str) -> FeedMessage:
         turn = known.turn

@@ -163,9 +163,22 @@ class RequestFailed(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     seconds: float = 0.0
 
 
+class DeletionDone(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """Somebody deleted something: what was read before may show what is gone."""
+
+    kind: str  # forget, erase or purge, as in `stores.deletions`
+    session: str = ""  # of this session alone; empty: of any
+
+
 Canonical = UserMessage | Reasoning | AssistantMessage | ToolCall | ToolResult | PermissionDecision
 Bookkeeping = (
-    TurnStarted | TurnEnded | Quarantined | SessionForked | EndpointLearned | RequestFailed
+    TurnStarted
+    | TurnEnded
+    | Quarantined
+    | SessionForked
+    | EndpointLearned
+    | RequestFailed
+    | DeletionDone
 )
 Body = Canonical | Bookkeeping
 
@@ -182,6 +195,7 @@ TYPES: dict[str, type[Body]] = {
     "session_forked": SessionForked,
     "endpoint_learned": EndpointLearned,
     "request_failed": RequestFailed,
+    "deletion_done": DeletionDone,
 }
 TYPE_NAMES: dict[type, str] = {cls: name for name, cls in TYPES.items()}
 VERSIONS: dict[str, int] = dict.fromkeys(TYPES, 1) | {"turn_ended": 2}

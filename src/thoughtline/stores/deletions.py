@@ -3,6 +3,9 @@
 A deletion does not reach them: they are in that process's memory, or in its spill file. So it is
 noted in a file beside the store, for its owner alone, and whoever writes a batch that had to wait
 takes out of it what was deleted since. A store that several machines share notes it by itself.
+
+When it is done, that is an event in a session of its own: who shows what was read before, in any
+process, reads it again.
 """
 
 import asyncio
@@ -15,9 +18,10 @@ import msgspec
 from msgspec import Struct
 
 from thoughtline.clock import Clock
-from thoughtline.errors import Unavailable
+from thoughtline.errors import StoreError, Unavailable
+from thoughtline.log.events import DeletionDone, draft
 from thoughtline.stores import rules
-from thoughtline.stores.base import Batch, EntryFilter, Store
+from thoughtline.stores.base import INTERNAL_PREFIX, Batch, EntryFilter, Store
 
 try:
     import fcntl
@@ -25,6 +29,9 @@ except ImportError:  # pragma: no cover (Windows: nothing waits in a file there)
     fcntl = None  # type: ignore[assignment]
 
 PURGE, FORGET, ERASE = "purge", "forget", "erase"
+SESSION = f"{INTERNAL_PREFIX}deletions"
+MAX_TOLD = 1_000
+"""Deletions after which the session that tells of them begins anew."""
 KEPT = 30 * 86_400.0
 """Seconds for which a deletion is remembered: longer than any batch should wait."""
 
@@ -122,6 +129,17 @@ class NeighbourDeletions:
             return await asyncio.to_thread(self._file.since, moment)
         except OSError as error:
             raise Unavailable(f"what was deleted meanwhile cannot be read: {error}") from error
+
+
+async def tell_deletion(store: Store, clock: Clock, kind: str, which: EntryFilter) -> None:
+    """Tell all who show what is in a store that something of it is gone; fails silently."""
+    done = DeletionDone(kind=kind, session=which.session or "")
+    made = draft(done, id=clock.new_id(), parent="", at=clock.wall())
+    batch = Batch(session=SESSION, tenant="", drafts=(made,))
+    with suppress(StoreError):
+        if await store.append(batch) >= MAX_TOLD:
+            await store.purge(session=SESSION)
+            await store.append(batch)
 
 
 def left_of(batch: Batch, deletions: Sequence[NotedDeletion]) -> Batch | None:

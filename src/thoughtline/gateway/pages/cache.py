@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from thoughtline.clock import Clock
 from thoughtline.gateway.deletions import Deletion, Deletions
 from thoughtline.gateway.failed_requests import erase_failed_requests
 from thoughtline.gateway.pages.page import (
@@ -44,6 +45,7 @@ from thoughtline.stores.base import (
     ThoughtEntry,
 )
 from thoughtline.stores.cached import CachedStore
+from thoughtline.stores.deletions import ERASE, FORGET, PURGE, tell_deletion
 
 _FILTERS = (
     string("provider", "Only entries of this provider: a policy's or an upstream's name."),
@@ -167,6 +169,7 @@ class CachePages:
         store: CachedStore,
         telemetry: Telemetry,
         deletions: Deletions,
+        clock: Clock,
         *,
         upstreams: UpstreamEntries,
         retention: float = 0.0,
@@ -174,6 +177,7 @@ class CachePages:
         self._store = store
         self._telemetry = telemetry
         self._deletions = deletions
+        self._clock = clock
         self._retention = retention
         self._upstreams = upstreams
 
@@ -219,6 +223,8 @@ class CachePages:
 
         async def delete(progress: Progress) -> int:
             cleared = await self._store.forget(which, progress=progress)
+            if cleared:
+                await tell_deletion(self._store, self._clock, FORGET, which)
             if which == ALL_ENTRIES:
                 self._telemetry.reset()
             self._log("cleared", request, entries=cleared, **_named(alike))
@@ -241,6 +247,8 @@ class CachePages:
 
         async def delete(progress: Progress) -> int:
             erased = await self._store.erase(which, progress=progress)
+            if erased:
+                await tell_deletion(self._store, self._clock, ERASE, which)
             self._log("erased", request, thoughts=erased, **_named(alike))
             return erased
 
@@ -261,6 +269,7 @@ class CachePages:
         async def delete(progress: Progress) -> int:
             purged = await self._store.purge(tenant=tenant, progress=progress)
             await erase_failed_requests(self._store)  # a refusal may quote what the tenant said
+            await tell_deletion(self._store, self._clock, PURGE, EntryFilter(tenant=tenant))
             self._log("purged", request, tenant=tenant, sessions=purged)
             return purged
 

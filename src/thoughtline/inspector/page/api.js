@@ -24,7 +24,9 @@ async function request(method, path, params, { signal } = {}) {
   const sentAt = Date.now() / 1000;
   let response;
   try {
-    response = await fetch(withQuery(path, params), { method, signal, headers: headers(), cache: "no-store" });
+    // A deletion that a person confirmed is sent, also when they leave the page at once.
+    const keepalive = method === "DELETE";
+    response = await fetch(withQuery(path, params), { method, signal, keepalive, headers: headers(), cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Unreachable("The gateway does not answer.");

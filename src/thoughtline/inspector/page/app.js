@@ -215,5 +215,5 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 listenForKeys({ currentView: () => view, openTab: (n) => navigate([Object.keys(VIEWS)[n]]) });
 drawTabs();
 drawTools();
-showView();
+feed.ready().then(showView);
 feed.start();

@@ -1,6 +1,7 @@
 // The cache view: the thoughts that the gateway can put back, statistics, and how to clear or erase them.
 import * as api from "./api.js";
 import { announce, h, iconButton, setChildren, throttled } from "./dom.js";
+import { feed } from "./feed.js";
 import { prose } from "./parts.js";
 import { changeQuery, link } from "./router.js";
 import { confirmed, emptyState, errorState, loading, tile } from "./widgets.js";
@@ -33,10 +34,17 @@ export class CacheView {
           h("thead", {}, h("tr", {}, COLUMNS.map((name) => h(name === "Size" ? "th.number" : "th", { scope: "col" }, name === "Actions" ? h("span.unseen", {}, name) : name)))), this.rows)),
       this.note, Object.values(this.known));
     setChildren(root, this.element);
+    this.scheduleReload = throttled(250, () => this.#load());
+    feed.addEventListener("outdated", this.scheduleReload);
   }
 
   title = () => "Cache";
-  end() {}
+
+  end() {
+    this.scheduleReload.cancel();
+    feed.removeEventListener("outdated", this.scheduleReload);
+  }
+
   search = () => this.fields.provider.focus();
   reload = () => this.#load();
 
@@ -57,11 +65,11 @@ export class CacheView {
   }
 
   async #load(cursor) {
-    const filter = JSON.stringify(this.filter);
+    const mine = (this.loading = {}); // an answer that is overtaken would bring back what is over
     if (!this.#entries.length) setChildren(this.note, loading());
     try {
       const page = await api.cacheEntries({ ...this.filter, cursor, limit: 50 });
-      if (filter !== JSON.stringify(this.filter)) return;
+      if (mine !== this.loading) return;
       this.#entries = cursor ? [...this.#entries, ...page.entries] : page.entries;
       this.#cursor = page.nextCursor;
       this.#draw(page.stats);
@@ -78,7 +86,9 @@ export class CacheView {
       tile(count(stats.replays), "put back"), tile(count(stats.memoryEntries), "in memory"));
     setChildren(this.known.provider, Object.keys(stats.byProvider).map((value) => h("option", { value })));
     setChildren(this.known.model, Object.keys(stats.byModel).map((value) => h("option", { value })));
-    setChildren(this.rows, this.#entries.map((entry) => this.#row(entry)));
+    const drawn = JSON.stringify(this.#entries);
+    if (drawn !== this.drawn) setChildren(this.rows, this.#entries.map((entry) => this.#row(entry)));
+    this.drawn = drawn;
     this.clearButton.disabled = !this.#entries.length;
     this.eraseButton.disabled = false; // what was cleared can still be erased
     setChildren(this.note, this.#entries.length

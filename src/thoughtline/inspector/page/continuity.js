@@ -28,6 +28,7 @@ export class ContinuityView {
     setChildren(root, this.element);
     this.scheduleRefresh = throttled(5000, () => !document.hidden && this.#load());
     feed.addEventListener("event", this.scheduleRefresh);
+    feed.addEventListener("reset", this.scheduleRefresh);
   }
 
   title = () => "Continuity";
@@ -37,6 +38,7 @@ export class ContinuityView {
   end() {
     this.scheduleRefresh.cancel();
     feed.removeEventListener("event", this.scheduleRefresh);
+    feed.removeEventListener("reset", this.scheduleRefresh);
   }
 
   #select(name) {

@@ -1,10 +1,12 @@
 // The live feed. One connection for the page, closed while the tab is hidden; it reconnects by itself,
-// waiting longer each time, and goes on after the last event it has seen.
+// waiting longer each time, and goes on after the last event it has seen. `outdated` says that what was
+// fetched before may not be so any more: of one session, or (none is named) of all.
 import { AccessDenied, errorOf, headers } from "./api.js";
 import { learnServerTime } from "./clock.js";
 
 const MIN_WAIT = 500;
 const MAX_WAIT = 15000;
+const MAX_START = 1000;
 const MAX_SILENCE = 40000; // the gateway says something each 15 seconds
 
 class Feed extends EventTarget {
@@ -16,9 +18,10 @@ class Feed extends EventTarget {
 
   /** Connects while the tab is visible: a page that nobody sees costs the gateway nothing. */
   start() {
-    document.addEventListener("visibilitychange", () => (document.hidden ? this.pause() : this.open()));
+    const follow = () => (document.hidden ? this.pause() : this.open());
+    document.addEventListener("visibilitychange", follow);
     addEventListener("online", () => this.open());
-    if (!document.hidden) this.open();
+    follow();
   }
 
   pause() {
@@ -61,6 +64,7 @@ class Feed extends EventTarget {
     });
     if (!answer.ok) throw errorOf(answer.status, await answer.json().catch(() => null));
     this.#tries = 0;
+    if (!this.#last) this.#outdate({}); // what happened before is not told
     this.#setState("live");
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ; ) {
@@ -97,6 +101,17 @@ class Feed extends EventTarget {
     const now = Date.now() / 1000;
     if (name === "hello") learnServerTime(detail.now, now, now + 0.05);
     this.dispatchEvent(new CustomEvent(name, { detail }));
+    if (name === "deleted" || name === "reset") this.#outdate(detail);
+  }
+
+  #outdate(detail) {
+    this.dispatchEvent(new CustomEvent("outdated", { detail }));
+  }
+
+  /** Resolves when the feed is connected: what is fetched from then on is kept up to date. Never waits for long. */
+  ready() {
+    const told = new Promise((resolve) => this.addEventListener("state", resolve, { once: true }));
+    return Promise.race([told, new Promise((resolve) => setTimeout(resolve, MAX_START))]);
   }
 }
 

@@ -21,6 +21,7 @@ export class RequestsView {
   #complete = true;
   #busy = null;
   #query = null;
+  #outdated = false; // rows may be gone, also those that a refresh does not look at
   #open = "";
 
   constructor(root, { handleError }) {
@@ -43,7 +44,10 @@ export class RequestsView {
     this.scheduleRefresh = throttled(1000, () => !document.hidden && this.#refresh());
     this.onlive = ({ detail }) => detail.kind !== "text" && this.scheduleRefresh();
     feed.addEventListener("event", this.scheduleRefresh);
-    feed.addEventListener("reset", this.scheduleRefresh);
+    feed.addEventListener("outdated", (this.onoutdated = ({ detail }) => {
+      this.#outdated ||= detail.kind !== "forget";
+      this.scheduleRefresh();
+    }));
     feed.addEventListener("live", this.onlive);
     this.clock = setInterval(() => this.#tick(), 30000);
     this.poll = setInterval(() => feed.state === "live" && this.scheduleRefresh(), 10000); // what is refused at the door is in no feed
@@ -58,7 +62,7 @@ export class RequestsView {
     this.scheduleRefresh.cancel();
     this.virtualList.end();
     feed.removeEventListener("event", this.scheduleRefresh);
-    feed.removeEventListener("reset", this.scheduleRefresh);
+    feed.removeEventListener("outdated", this.onoutdated);
     feed.removeEventListener("live", this.onlive);
   }
 
@@ -89,6 +93,7 @@ export class RequestsView {
     if (!this.#rows.length) setChildren(this.note, loading());
     this.#numbers();
     await this.#fetch({ limit: PAGE }, (page) => {
+      this.#outdated = false;
       this.#rows = page.requests;
       this.#cursor = page.nextCursor;
       this.#draw();
@@ -98,6 +103,7 @@ export class RequestsView {
 
   #refresh() {
     if (!this.query) return;
+    if (this.#outdated) return void this.#load();
     this.#numbers();
     this.#fetch({ limit: REFRESH_LIMIT }, (page) => {
       const fresh = new Set(page.requests.map((row) => row.id));

@@ -43,6 +43,12 @@ export class SessionPane {
     };
     feed.addEventListener("event", this.onfeed);
     feed.addEventListener("live", this.onfeed);
+    this.onoutdated = ({ detail }) => {
+      if (detail.kind === "forget" || (detail.session ?? id) !== id) return;
+      this.outdated = true;
+      this.scheduleRefresh();
+    };
+    feed.addEventListener("outdated", this.onoutdated);
     this.onsize = () => (this.main.inert = Boolean(this.request.turn) && NARROW.matches);
     NARROW.addEventListener("change", this.onsize);
   }
@@ -54,6 +60,7 @@ export class SessionPane {
     setHighlight("");
     feed.removeEventListener("event", this.onfeed);
     feed.removeEventListener("live", this.onfeed);
+    feed.removeEventListener("outdated", this.onoutdated);
     NARROW.removeEventListener("change", this.onsize);
     this.conversation?.end();
   }
@@ -117,30 +124,34 @@ export class SessionPane {
     }
   }
 
-  /** Fetches what has changed, and only that. */
+  /** Fetches what has changed, and only that; all of it once something was deleted. */
   async #fetch() {
-    const { dirty, closed } = this;
+    const { dirty, closed, outdated } = this;
     this.dirty = new Set();
     this.closed = new Set();
+    this.outdated = false;
     const known = [...this.tree.turns.values()];
     if (this.mayHaveMissed) for (const turn of known) if (turn.running && !turn.elsewhere) closed.add(turn.id); // it may have ended
     this.mayHaveMissed = false;
     const before = this.#head();
     try {
-      const lastWritten = known.findLast((turn) => !dirty.has(turn.id) && !turn.running);
-      const page = await this.#since(lastWritten?.id);
+      const lastWritten = !outdated && known.findLast((turn) => !dirty.has(turn.id) && !turn.running);
+      const page = await this.#since(lastWritten ? lastWritten.id : undefined);
       const turns = new Map(page.turns.map((turn) => [turn.id, turn]));
       const older = [...dirty].filter((turn) => this.tree.turns.has(turn) && !turns.has(turn));
       for (const turn of older.splice(MAX_OLDER)) this.dirty.add(turn);
       const answers = await Promise.all(older.map((turn) => api.turn(this.id, turn).catch(nullIfMissing)));
       for (const answer of answers) if (answer) turns.set(answer.turn.id, answer.turn);
       if (this.ended) return;
+      if (outdated) this.#forget(known.filter((turn) => !turns.has(turn.id)));
       this.#announce(turns.values());
+      const drawn = new Map([...turns.keys()].map((id) => [id, JSON.stringify(this.tree.turns.get(id))]));
       const again = this.#take({ ...page, turns: turns.values() });
+      const other = [...turns.keys()].filter((id) => drawn.get(id) !== JSON.stringify(this.tree.turns.get(id)));
       this.#removeUnwritten([...closed].filter((turn) => !turns.has(turn)));
       const grown = this.tree.path(this.#head()).some((turn) => turn.id === before);
       if (this.route.query.head && !grown) changeQuery({ head: this.tree.leaf(this.route.query.head) }, { replace: true });
-      else this.update(this.route, { changed: new Set([...dirty, ...turns.keys(), ...again]) });
+      else this.update(this.route, { changed: new Set([...other, ...again, ...(outdated ? [this.request.turn] : [])]) });
       if (this.dirty.size) this.scheduleRefresh();
     } catch (error) {
       if (this.ended) return;
@@ -148,6 +159,7 @@ export class SessionPane {
       else {
         for (const turn of dirty) this.dirty.add(turn);
         for (const turn of closed) this.closed.add(turn);
+        this.outdated ||= outdated;
         setTimeout(() => this.scheduleRefresh(), RETRY_DELAY);
       }
     }
@@ -161,6 +173,13 @@ export class SessionPane {
       Object.assign(page, next, { turns: [...page.turns, ...next.turns], replayed: { ...page.replayed, ...next.replayed } });
     }
     return page;
+  }
+
+  /** Forgets the texts of thoughts, and turns that are not in the log any more. */
+  #forget(gone) {
+    this.viewState.texts.clear();
+    this.viewState.partial.clear();
+    for (const turn of gone.reverse()) this.tree.remove(turn.id); // what goes on from a turn comes after it
   }
 
   /** Removes turns that ran and are not in the log: the provider refused them, or the gateway died. */

@@ -104,6 +104,7 @@ class SessionList {
   #cursor = null;
   #busy = null;
   #query = null; // the filters of what is shown
+  #outdated = false; // rows may be gone, also those that a refresh does not look at
   #selected = "";
 
   constructor({ handleError }) {
@@ -121,7 +122,10 @@ class SessionList {
     });
     this.scheduleRefresh = throttled(1200, () => this.#refresh());
     feed.addEventListener("event", this.scheduleRefresh);
-    feed.addEventListener("reset", this.scheduleRefresh);
+    feed.addEventListener("outdated", (this.onoutdated = ({ detail }) => {
+      this.#outdated ||= detail.kind !== "forget";
+      this.scheduleRefresh();
+    }));
     feed.addEventListener("live", (this.onlive = ({ detail }) => detail.kind !== "text" && this.scheduleRefresh()));
     this.clock = setInterval(() => this.#ages(), 30000);
   }
@@ -131,7 +135,7 @@ class SessionList {
     this.scheduleRefresh.cancel();
     this.virtualList.end();
     feed.removeEventListener("event", this.scheduleRefresh);
-    feed.removeEventListener("reset", this.scheduleRefresh);
+    feed.removeEventListener("outdated", this.onoutdated);
     feed.removeEventListener("live", this.onlive);
   }
 
@@ -144,16 +148,18 @@ class SessionList {
     this.#select(route.path[1] ?? "");
     if (JSON.stringify(wanted) !== JSON.stringify(this.#query)) {
       this.#query = wanted;
-      this.reload();
+      this.#load({ top: true });
     }
   }
 
-  async reload() {
+  /** Fetches the first page, and nothing that is not there any more is left. */
+  async #load({ top = false } = {}) {
     if (!this.#rows.length) setChildren(this.note, loading());
     await this.#fetch({ ...this.#query, limit: PAGE }, (page) => {
       this.#rows = page.sessions;
       this.#cursor = page.nextCursor;
-      this.scroller.scrollTop = 0;
+      this.#outdated = false;
+      if (top) this.scroller.scrollTop = 0;
       this.#draw();
     });
   }
@@ -161,6 +167,7 @@ class SessionList {
   /** Fetches what is new and puts it on top. */
   #refresh() {
     if (document.hidden || !this.#query) return;
+    if (this.#outdated) return void this.#load();
     this.#fetch({ ...this.#query, limit: REFRESH_LIMIT }, (page) => {
       const fresh = new Set(page.sessions.map((row) => row.id));
       const complete = !page.nextCursor;
@@ -192,7 +199,7 @@ class SessionList {
     } catch (error) {
       if (mine.signal.aborted) return;
       this.#busy = null;
-      if (!this.handleError(error) && !this.#rows.length) setChildren(this.note, errorState(error, () => this.reload()));
+      if (!this.handleError(error) && !this.#rows.length) setChildren(this.note, errorState(error, () => this.#load()));
       return;
     }
     if (mine.signal.aborted) return;
