@@ -83,7 +83,11 @@ async def test_to_another_provider_and_back(home, away):
         chat.use(provider(here))
         answer = await chat.run("Home again")
         assert answer.outcome == "completed", answer.reason
-        assert accepted(here) and accepted(there)
+        # It may not take what another made without a thought: it says so once, and never again.
+        for sim in (here, there):
+            refused = [record for record in sim.requests if record.reply.status != 200]
+            assert len(refused) <= 1
+            assert accepted(sim) or any(not turn.thoughts for turn in chat.turns)
         last = here.requests[-1].audit
         assert last.altered == last.misplaced == last.missing == 0
         assert last.exact > 0

@@ -9,10 +9,16 @@ from thoughtline.stores.memory import MemoryStore
 
 
 @pytest.mark.parametrize(
-    ("policy", "model", "kept"), [("openai", "gpt-5.6", True), ("xai", "grok-4.5", False)]
+    ("home", "policy", "model", "kept"),
+    [
+        ("openai", "openai", "gpt-5.6", True),
+        ("openai", "xai", "grok-4.5", False),
+        ("generic", "generic", "gpt-5.6", False),  # nobody knows whether it wants them
+        ("xai", "xai", "gpt-5.6", False),
+    ],
 )
-async def test_the_phase_of_a_message_comes_back(policy, model, kept):
-    store, home = MemoryStore(), target("openai", "responses", "gpt-5.6")
+async def test_the_phase_of_a_message_comes_back(home, policy, model, kept):
+    store, home = MemoryStore(), target(home, "responses", "gpt-5.6")
     said = [{"role": "user", "content": "go"}]
     output = [
         message("first I look", id="msg_1", phase="commentary"),

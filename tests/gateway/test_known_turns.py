@@ -1,7 +1,7 @@
 """Known is not lost: a turn that the model made without a thought goes out as it is.
 
-Nothing stands in for its thought and thinking stays on, unless the provider has refused that very
-output; then one corrected request goes out, and those after it in the conversation are right.
+Nothing stands in for its thought and thinking stays on, unless the provider has refused that: then
+one corrected request goes out, and those after it are right.
 """
 
 import json
@@ -84,7 +84,11 @@ async def test_a_chat_provider_that_takes_no_call_without_a_thought_gets_a_place
     assert gateway.wire.bodies[2]["messages"][1]["reasoning_content"] == ""
     assert "placeholder=1" in answer.header("x-thoughtline-replay")
     await client.run(2)
-    assert statuses(gateway) == [200, 400, 200, 200, 200]  # the conversation is right from now on
+    other = TurnClient(gateway, "chat", client.model, keep=False, fields=OFF)
+    await other.run(1)
+    other.fields = {}
+    await other.run(2)
+    assert statuses(gateway) == [200, 400, *[200] * 6]  # and never again at this model
 
 
 async def test_deepseek_takes_what_it_made_without_a_thought():
@@ -102,6 +106,8 @@ async def test_a_loop_that_began_without_thinking_ends_without_it_where_claude_r
     assert gateway.wire.bodies[1]["thinking"] == ON["thinking"]
     assert gateway.wire.bodies[2]["thinking"] == {"type": "disabled"}
     assert answer.header("x-thoughtline-replay").endswith("thinking=off")
+    await client.say(*client.next())
+    assert statuses(gateway) == [200, 400, 200, 200]
     other = TurnClient(gateway, "messages", client.model, keep=False, fields=ON)
     await other.run(2)
     assert gateway.wire.bodies[-1]["thinking"] == ON["thinking"]  # of another conversation

@@ -6,8 +6,8 @@ from thoughtline.log.parts import Carrier
 from thoughtline.log.quirks import Need, Quirk, Scope
 
 KEYS = (
-    "need scope with_tools reads copies every_call lost off thinks nameless summaries nine bare "
-    "all_turns unstored unsealed drops anywhere"
+    "need scope demands_all with_tools reads copies every_call lost off thinks nameless summaries "
+    "nine bare all_turns unstored unsealed drops anywhere"
 )
 
 

@@ -69,8 +69,11 @@ def test_a_row_is_sound(row):
         ("deepseek", "chat", "deepseek-v3.2", Need.REQUIRED, Scope.CALLS, '""'),
         # the rule is the model's, so it holds on its other endpoint too; rikkahub#1690
         ("deepseek", "responses", "deepseek-v4-pro", Need.REQUIRED, Scope.ALL, ""),
-        # a name of the old API that the current one answers with V4
-        ("deepseek", "chat", "deepseek-reasoner", Need.REQUIRED, Scope.ALL, '" "'),
+        # names of the old API that the current one answers with V4
+        ("deepseek", "chat", "deepseek-reasoner", Need.REQUIRED, Scope.ALL, '""'),
+        ("deepseek", "chat", "deepseek-chat", Need.REQUIRED, Scope.ALL, '""'),
+        # it takes what clients of other hosts send, too
+        ("xai", "chat", "grok-4.5", Need.RECOMMENDED, Scope.ALL, ""),
         ("deepseek", "chat", "deepseek-r1", Need.FORBIDDEN, Scope.ALL, ""),
         # deer-flow#3043: only messages with tool calls are checked
         ("kimi", "chat", "kimi-k2.6", Need.REQUIRED, Scope.CALLS, '""'),

@@ -1072,14 +1072,14 @@ class Watching(StoreContract):
     async def test_only_a_tenants_own(self, store):
         await store.append(notes("b", tenant="B"))
         async with (
-            watching(store.watch(tenant="A")) as of_all,
+            watching(store.watch(tenant="A")) as demands_all,
             watching(store.watch("b", tenant="A")) as of_one,
         ):
             await store.append(notes("b", tenant="B"))
             await store.append(notes("a", tenant="A"))
-            assert [e.session for e in await of_all.has(1)] == ["a"]
+            assert [e.session for e in await demands_all.has(1)] == ["a"]
             await store.append(notes("a", tenant="A"))
-            assert [e.session for e in await of_all.has(2)] == ["a", "a"]
+            assert [e.session for e in await demands_all.has(2)] == ["a", "a"]
             assert of_one.events == []
 
     async def test_a_burst_is_shown_whole_and_in_order(self, store):

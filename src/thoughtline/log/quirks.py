@@ -38,6 +38,7 @@ class Quirk(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # columns of the row
     need: Need | None = None
     scope: Scope | None = None
+    demands_all: bool | None = None
     with_tools: bool | None = None
     reads: tuple[Carrier, ...] | None = None
     copies: bool | None = None

@@ -28,6 +28,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     need: Need = Need.RECOMMENDED
     scope: Scope = Scope.ALL
     beyond: Need = Need.RECOMMENDED  # what holds for outputs outside the scope
+    demands_all: bool = False  # required also of outputs that were made without a thought
     with_tools: bool = False  # the need holds only while the request declares tools
     reads: tuple[Carrier, ...] = ()  # what the target understands, the preferred one first
     copies: bool = False  # send a plain thought under every key it reads, all equal
@@ -40,6 +41,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     off: tuple[str, str] | None = None  # member and JSON value that switch thinking off
     thinks: bool = True  # thinking is on unless the request says otherwise
     stateless: bool = False  # set `store: false` and ask for encrypted content
+    phases: bool = False  # wants each message with what it was for: `phase`
     remembers: bool = False  # keeps responses for clients who ask for that (`store: true`)
     takes: Capabilities = Capabilities()  # beside thoughts, for requests that are translated
     source: str = ""  # where this is documented or was seen
@@ -85,6 +87,7 @@ responses = partial(Policy, dialect="responses", reads=(Carrier.ITEM,))
 messages = partial(Policy, dialect="messages", reads=(Carrier.BLOCK,))
 
 sealed_items = partial(responses, scope=LOOP, stateless=True)
+openai_items = partial(sealed_items, phases=True)
 with_calls = partial(chat, need=REQUIRED, scope=CALLS, reads=(RC,), lost='""')
 deepseek_chat = partial(
     chat,
@@ -146,14 +149,14 @@ def _gemini(dialect: str, reads: tuple[Carrier, ...], lost: str) -> tuple[Policy
 
 ROWS: tuple[Policy, ...] = (
     # -- OpenAI and those who speak Responses ----------------------------------------------------
-    sealed_items(
+    openai_items(
         name="openai",
         models=("gpt-5.[1-9]*",),
         remembers=True,
         takes=Capabilities(thinks_at="medium"),
         source="developers.openai.com/api/docs/guides/reasoning (their default may be `none`)",
     ),
-    sealed_items(
+    openai_items(
         name="openai",
         remembers=True,
         source="developers.openai.com/api/docs/guides/reasoning; litellm#27702",
@@ -164,8 +167,8 @@ ROWS: tuple[Policy, ...] = (
         takes=OPENAI,
         source="developers.openai.com/api/docs/guides/reasoning",
     ),
-    sealed_items(name="codex", source="codex#26173; sub2api#3038"),
-    sealed_items(
+    openai_items(name="codex", source="codex#26173; sub2api#3038"),
+    openai_items(
         name="azure",
         remembers=True,
         source="codex#3528; pi#5524; vercel/ai#12689; hermes-agent#63446",
@@ -178,7 +181,7 @@ ROWS: tuple[Policy, ...] = (
         remembers=True,
         source="docs.x.ai; sub2api#4535",
     ),
-    chat(name="xai", need=NONE, source="docs.x.ai"),
+    chat(name="xai", reads=(RC,), source="docs.x.ai"),
     # -- Anthropic and those who host Claude -----------------------------------------------------
     *_claude("anthropic"),
     *_claude("bedrock", "*"),  # a region and a vendor stand before the name
@@ -202,7 +205,7 @@ ROWS: tuple[Policy, ...] = (
         source="continue#10193; api-docs.deepseek.com/guides/thinking_mode",
     ),
     deepseek_chat(
-        models=("*flash*",),
+        models=("*flash*", "deepseek-chat*", "deepseek-reasoner*"),
         lost='""',
         source="api-docs.deepseek.com/guides/thinking_mode#tool-calls",
     ),

@@ -219,7 +219,8 @@ class _Planner:
         self, index: int, turn: Turn, match: TurnMatch, need: Need, echo: list[Thought]
     ) -> None:
         """Decide about a turn that was made without a thought: it lacks none."""
-        if self._sticky(index) == REFUSED:  # the provider does not take it without
+        refused = need is _REQUIRED and self.policy.demands_all
+        if refused or self._sticky(index) == REFUSED:  # the provider does not take it without
             self._without(index, turn, match, need, REFUSED, drop=True)
         elif echo and not echo_is_blank(echo):
             self._record(index, Action.EXACT, "client's own", match, thoughts=len(echo))
@@ -389,6 +390,8 @@ class _Planner:
 
     def _lost_phases(self, index: int) -> tuple[str, ...]:
         """Return the phases of an output's texts that the client lost, for their own provider."""
+        if not self.policy.phases:
+            return ()
         match = self.matches[index]
         entry = match.entry if match else None
         if entry is None or not entry.phases:

@@ -72,10 +72,13 @@ def restore_or_off(case: Case) -> Iterator[Correction]:
     offered = "disable `thinking`" in case.text and policy.name == "generic"
     off = policy.off or (THINKING_OFF.get(policy.dialect) if offered else None)
     path = replace(case.decision.path, thinking=True)
-    if policy.need is Need.REQUIRED:
-        yield replace(case.demanding(Quirk(lost=policy.lost, off=policy.off)), path=path)
+    if policy.need is Need.REQUIRED:  # of this loop: the model may think in another
+        known = Quirk(scope=policy.scope, lost=policy.lost, off=policy.off)
+        yield replace(case.demanding(known), quirk=known, path=path)
     if off or policy.lost:
         quirk = Quirk(need=Need.REQUIRED, scope=Scope.LOOP, thinks=True, off=off)
-        yield replace(case.demanding(quirk, case.rewrites.drop_clear_thinking), path=path)
+        overrides = case.with_rewrite(case.rewrites.drop_clear_thinking).overrides
+        demanding = case.demanding(quirk)
+        yield replace(demanding, quirk=quirk, path=path, overrides=overrides)
     yield Correction(path=path)
     yield case.with_rewrite(case.rewrites.flatten_tool_loop)

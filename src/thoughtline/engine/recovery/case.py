@@ -18,7 +18,7 @@ from thoughtline.engine.decision import Found, Overrides, RequestDecision
 from thoughtline.engine.quirks import strengthened
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Carrier, Thought
-from thoughtline.log.quirks import Quirk
+from thoughtline.log.quirks import Quirk, Scope
 from thoughtline.log.turns import Turn
 from thoughtline.providers.contracts import Policy
 from thoughtline.replay.echo import thoughts_with_places
@@ -128,19 +128,15 @@ class Case(Struct, frozen=True, kw_only=True):
         target = replace(target, policy=strengthened(target.policy, quirk))
         return Correction(quirk=quirk, target=target)
 
-    def demanding(self, quirk: Quirk, *rewrites: Rewrite) -> Correction:
-        """By a row that demands thoughts, also of outputs that had none: it has refused those."""
-        silent = {
-            sent.key
+    def demanding(self, quirk: Quirk) -> Correction:
+        """By a row that demands thoughts, also of outputs that had none if it has refused one."""
+        only_calls = quirk.scope in (Scope.CALLS, Scope.FIRST_CALL)
+        silent = any(
+            sent.entry is not None and not sent.entry.thoughts and not sent.thoughts
             for sent in self.sent()
-            if sent.entry is not None and not sent.entry.thoughts and not sent.thoughts
-        }
-        overrides = replace(
-            self.overrides,
-            refused=self.overrides.refused | silent,
-            rewrites=(*self.overrides.rewrites, *rewrites),
+            if sent.turn.calls or not only_calls
         )
-        return replace(self.with_quirk(quirk), overrides=overrides)
+        return self.with_quirk(replace(quirk, demands_all=True) if silent else quirk)
 
     def with_field(self, name: str, raw: bytes | None, quirk: Quirk | None = None) -> Correction:
         """The same request with one top-level member set, or removed."""

@@ -39,7 +39,7 @@ def _demanded(case: Case, scope: Scope) -> Iterator[Correction]:
     if dialect.reasoning_before_each_call:
         more["every_call"] = True
     if policy.need is Need.REQUIRED:
-        yield case.demanding(Quirk(lost=policy.lost, off=policy.off))
+        yield case.demanding(Quirk(scope=policy.scope, lost=policy.lost, off=policy.off))
     quirk = Quirk(need=Need.REQUIRED, scope=scope, with_tools=False, thinks=True, **more)
     for value in dict.fromkeys((policy.lost, *values) if policy.lost else values):
         yield _thinking(case, case.demanding(replace(quirk, lost=value)))

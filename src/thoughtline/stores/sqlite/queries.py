@@ -150,7 +150,7 @@ def of_session(db: Connection, session: str, after: int, limit: int = PAGE) -> E
     return EventRows(events, found.more, found.position)
 
 
-def of_all(db: Connection, after: int, kinds: int = ALL_KINDS, limit: int = PAGE) -> EventRows:
+def demands_all(db: Connection, after: int, kinds: int = ALL_KINDS, limit: int = PAGE) -> EventRows:
     """Return a page of the events of all sessions, from a position on: those of so many rows."""
     values = {"after": after, "kinds": kinds, "limit": limit}
     found = _unpack(db, db.execute(_OF_ALL, values).fetchone()[0], limit)
@@ -189,7 +189,7 @@ def history_page(
     events: list[Event] = []
     row, more = after, True
     while more:
-        page = of_all(db, row, kinds, min(PAGE, max(limit, 0) - len(events) + 1))
+        page = demands_all(db, row, kinds, min(PAGE, max(limit, 0) - len(events) + 1))
         for found in page.events:
             if found.position <= after or (types is not None and found.event.type not in types):
                 continue

@@ -195,7 +195,7 @@ class SqliteStore:
     async def _page(self, session: str | None, after: int) -> queries.EventRows:
         try:
             if session is None:
-                return await self._read(partial(queries.of_all, after=after))
+                return await self._read(partial(queries.demands_all, after=after))
             return await self._read(partial(queries.of_session, session=session, after=after))
         except Unavailable:  # a live feed outlasts a short time without the file
             return queries.EventRows([], more=False)
