@@ -7,7 +7,7 @@ import pytest
 from e2e.programs import Program
 from e2e.ways import KEY
 
-TRANSLATED = ["deepseek-tame", "kimi-k3-tame", "openai-tame", "claude-tame", "claude-bound"]
+TRANSLATED = ["deepseek-tame", "kimi-k3-tame", "openai-tame", "claude-tame", "claude-bound-tame"]
 """Without U+2028: with Node 26 a resumed session lacks every message that has it."""
 SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},

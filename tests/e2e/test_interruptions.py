@@ -53,7 +53,7 @@ def gemini_says(way, gemini):  # noqa: F811
     return say
 
 
-PROGRAMS = [("codex", "deepseek"), ("claude", "kimi-k3"), ("gemini", "claude-bound")]
+PROGRAMS = [("codex", "deepseek"), ("claude", "kimi-k3"), ("gemini", "claude-bound-tame")]
 
 
 @by_gateway
@@ -82,6 +82,19 @@ def test_the_provider_asks_to_wait(way, say):
 
 
 @by_gateway
+@pytest.mark.parametrize("name", ["deepseek"])
+def test_codex_waits_on_a_websocket(way, codex):  # noqa: F811
+    """It reads from the failed response when to come back."""
+    options = test_codex.options(way, sockets=True)
+    codex("exec", *options, way.ask(0))
+    way.sim.fail_next("429")
+    codex("exec", "resume", "--last", *options, way.ask(1))
+    statuses = [record.reply.status for record in way.records]
+    assert statuses == [200] * 3 + [429] + [200] * 3
+    assert all(record.audit.clean for record in way.records if record.reply.status == 200)
+
+
+@by_gateway
 @pytest.mark.parametrize(
     ("program", "name", "then"),
     [
@@ -89,7 +102,7 @@ def test_the_provider_asks_to_wait(way, say):
         ("codex", "claude-bound", "openai"),
         ("claude", "kimi-k3", "claude-bound"),
         ("claude", "gemini", "deepseek"),
-        ("gemini", "claude-bound", "deepseek-tame"),
+        ("gemini", "claude-bound-tame", "deepseek-tame"),
     ],
 )
 def test_the_provider_changes(sims, way, say, then):

@@ -22,7 +22,7 @@ KEY = "sk-a-real-looking-key"
 QUESTIONS = ("Please mend a.txt.", "Now look for the others.", "And once more, from the top?")
 TURNS = 9  # a question takes three of them
 FORBIDDING = {"deepseek-r1"}  # takes no thought back
-_TAMED = "gemini gemini-vertex claude deepseek-anthropic deepseek kimi-k3 openai"
+_TAMED = "gemini gemini-vertex claude claude-bound deepseek-anthropic deepseek kimi-k3 openai"
 TAME = {f"{name}-tame": name for name in _TAMED.split()}
 """Providers that say nothing with U+2028 in it, for clients that take it for the end of a line."""
 POLICIES = gateways.POLICIES | {

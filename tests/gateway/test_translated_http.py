@@ -82,7 +82,8 @@ REFUSED = {"error": {"message": "This model's maximum context length is 8 tokens
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_history_that_is_too_long_makes_codex_compact(stream):
     gateway = gateway_of(Answer(400, REFUSED))
-    answer = await gateway.post("/v1/responses", {**RESPONSES_BODY, "stream": stream})
+    head = {"user-agent": "codex_cli_rs/0.166.0 (Debian 12.0.0; x86_64) dumb"}
+    answer = await gateway.post("/v1/responses", {**RESPONSES_BODY, "stream": stream}, head)
     if stream:
         assert answer.status == 200
         events = answer.body.decode().split("\n\n")

@@ -6,6 +6,7 @@ import pytest
 
 from support.gateway import Answer, ScriptedWire
 from support.scripted_upstream import ask, chat_message, chat_stream, events, scripted_gateway
+from support.translating_gateway import TranslatingGateway
 from thoughtline.dialects.chat.reader import ChatReader
 from thoughtline.dialects.chat.response import ChatBodyReader
 from thoughtline.errors import WireError
@@ -40,6 +41,155 @@ def asked(dialect, *, stream=False):
 
 def message_of(error):
     return error["error"]["message"]
+
+
+PAIRS = [(client, speaks) for client in BODIES for speaks in BODIES if client != speaks]
+every_pair = pytest.mark.parametrize(("client", "speaks"), PAIRS)
+
+RATE, QUOTA, SERVER = "rate_limit_exceeded", "insufficient_quota", "server_error"
+INVALID = "invalid_request_error"
+KINDS = {
+    # status: type and code for OpenAI's clients, type for Anthropic's, status for Google's
+    400: (INVALID, None, INVALID, "INVALID_ARGUMENT"),
+    401: (INVALID, "invalid_api_key", "authentication_error", "UNAUTHENTICATED"),
+    402: (QUOTA, QUOTA, "billing_error", "RESOURCE_EXHAUSTED"),
+    403: (INVALID, None, "permission_error", "PERMISSION_DENIED"),
+    404: (INVALID, "model_not_found", "not_found_error", "NOT_FOUND"),
+    413: (INVALID, None, "request_too_large", "INVALID_ARGUMENT"),
+    422: (INVALID, None, INVALID, "INVALID_ARGUMENT"),
+    429: ("rate_limit_error", RATE, "rate_limit_error", "RESOURCE_EXHAUSTED"),
+    500: (SERVER, None, "api_error", "INTERNAL"),
+    502: (SERVER, None, "api_error", "INTERNAL"),
+    503: (SERVER, None, "overloaded_error", "UNAVAILABLE"),
+    529: (SERVER, None, "overloaded_error", "UNAVAILABLE"),
+}
+"""What a status is called in each client's words."""
+
+
+def words_of(client, error):
+    """How an error is classified in its client's dialect."""
+    match client:
+        case "messages":
+            return error["error"]["type"]
+        case "gemini":
+            return error["error"]["status"]
+    return error["error"]["type"], error["error"]["code"]
+
+
+def expected_words(client, status):
+    kind, code, anthropic, google = KINDS[status]
+    return {"messages": anthropic, "gemini": google}.get(client, (kind, code))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("status", KINDS)
+@every_pair
+def test_the_status_of_the_provider_is_the_status_of_the_answer(client, speaks, status, stream):
+    """Also for a client that streams: SDKs raise and try again by the status alone."""
+    gateway = scripted_gateway(
+        Answer(status, json.dumps({"error": {"message": "No."}}).encode()), speaks=speaks
+    )
+    path, request, query = asked(client, stream=stream)
+    answer = ask(gateway, path, request, query=query)
+    assert answer.status == status
+    assert answer.header("content-type").startswith("application/json")
+    assert message_of(answer.json) == "No."
+    assert words_of(client, answer.json) == expected_words(client, status)
+
+
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.4s"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@every_pair
+def test_when_to_come_back_is_said_in_the_clients_way(client, speaks, stream):
+    """Google says it in the body, everybody else in a header."""
+    error, head = {"message": "Wait."}, {"content-type": "application/json"}
+    if speaks == "gemini":
+        error["details"] = [{"@type": "x"}, RETRY_INFO]
+    else:
+        head["retry-after"] = "7.4"
+    gateway = scripted_gateway(Answer(429, {"error": error}, head), speaks=speaks)
+    path, request, query = asked(client, stream=stream)
+    answer = ask(gateway, path, request, query=query)
+    assert answer.status == 429
+    if client == "gemini":
+        assert answer.json["error"]["details"] == [RETRY_INFO]
+    assert answer.header("retry-after") == ("8" if speaks == "gemini" else "7.4")
+
+
+# -- Codex ---------------------------------------------------------------------------------------
+
+CODEX = {"user-agent": "codex_exec/0.166.0 (Debian 12.0.0; x86_64) unknown"}
+FULL = {"error": {"message": "This model's maximum context length is 10 tokens."}}
+
+
+@pytest.mark.parametrize("head", [{}, {"user-agent": "OpenAI/Python 2.50.0"}, CODEX])
+def test_only_codex_is_told_in_the_stream_that_the_window_is_full(head):
+    """It knows that by an event alone; a status tells everybody else."""
+    gateway = scripted_gateway(Answer(400, FULL))
+    path, request, _ = asked("responses", stream=True)
+    answer = ask(gateway, path, request, headers=head)
+    if head is CODEX:
+        assert answer.status == 200
+        error = events(answer)[-1]["response"]["error"]
+    else:
+        assert answer.status == 400
+        error = answer.json["error"]
+    assert error["code"] == "context_length_exceeded"
+
+
+def test_codex_gets_the_status_of_everything_else():
+    for status in sorted(KINDS.keys() - {400}):
+        gateway = scripted_gateway(Answer(status, {"error": {"message": "No."}}))
+        path, request, _ = asked("responses", stream=True)
+        assert ask(gateway, path, request, headers=CODEX).status == status
+
+
+# -- answers that are to be continued ------------------------------------------------------------
+
+
+def responses_gateway(speaks):
+    """A gateway to a provider of another dialect that answers as often as it is asked."""
+    return TranslatingGateway(
+        {"chat": "deepseek", "messages": "claude", "gemini": "gemini"}[speaks]
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("speaks", ["chat", "messages", "gemini"])
+def test_a_response_that_is_not_known_cannot_be_continued(speaks, stream):
+    gateway = responses_gateway(speaks)
+    body = {"model": gateway.model, "input": "Go.", "stream": stream}
+    first = ask(gateway, "/v1/responses", body)
+    id = (events(first)[-1]["response"] if stream else first.json)["id"]
+    again = {**body, "previous_response_id": id}
+    assert ask(gateway, "/v1/responses", again).status == 200
+    assert len(gateway.wire.sent) == 2
+
+    def refused(body, **headers):
+        answer = ask(gateway, "/v1/responses", body, headers=headers)
+        error = answer.json["error"]
+        assert error["param"] == "previous_response_id"
+        assert error["type"] == "invalid_request_error"
+        return answer.status, error["code"]
+
+    not_found = (404, "previous_response_not_found")
+    assert refused({**body, "previous_response_id": "resp_unknown"}) == not_found
+    assert refused({**body, "previous_response_id": f"resp_{'0' * 32}"}) == not_found
+    other = {"authorization": "Bearer another-key"}
+    assert refused(again, **other) == not_found  # another tenant's
+    assert len(gateway.wire.sent) == 2  # nobody was asked
+
+
+@pytest.mark.parametrize("member", ["conversation", "prompt"])
+def test_what_the_server_would_have_stored_is_refused(member):
+    gateway = scripted_gateway(Answer(500, b"{}"))
+    value = {"conversation": "conv_1", "prompt": {"id": "pmpt_1"}}[member]
+    answer = ask(gateway, "/v1/responses", {"model": "m", "input": "Go.", member: value})
+    assert (answer.status, answer.json["error"]["code"]) == (400, "untranslatable")
+    assert member in message_of(answer.json)
+    assert not gateway.wire.sent
 
 
 @pytest.mark.parametrize("shape", SHAPES)

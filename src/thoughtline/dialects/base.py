@@ -315,8 +315,11 @@ class Dialect(Protocol):
         """Whether the query of a request asks for a stream that is one JSON array."""
         return False
 
-    def error_in_stream(self, kind: ErrorKind) -> bool:
-        """Whether clients that stream understand such an error only inside of a stream."""
+    def error_in_stream(self, kind: ErrorKind, program: str, *, socket: bool) -> bool:
+        """Whether this program (its user agent) knows such an error only inside of a stream.
+
+        `socket`: it reads events from a WebSocket, which has no status.
+        """
         return False
 
     def error(self, status: int, message: str, *, code: str = "") -> bytes:

@@ -43,6 +43,8 @@ _CONTEXT = re.compile(
 _QUOTA = re.compile(
     r"insufficient_quota|insufficient balance|billing|exceeded your current quota", re.IGNORECASE
 )
+_RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"([0-9]{1,6}(?:\.[0-9]{1,9})?)s"')
+"""Where Google says when to come back."""
 _KINDS = {
     401: ErrorKind.AUTHENTICATION,
     402: ErrorKind.QUOTA,
@@ -58,6 +60,8 @@ _KINDS = {
 def upstream_error(status: int, body: bytes, *, retry_after: float | None = None) -> UpstreamError:
     """Understand an error's body, in any of the shapes that providers use."""
     text = body.decode("utf-8", "replace").strip()
+    if retry_after is None and (delay := _RETRY_DELAY.search(text)):
+        retry_after = float(delay[1])
     message = error_text(body) or f"the provider answered {status}"
     return UpstreamError(
         status=status,

@@ -268,6 +268,7 @@ async def translated(
             handles=handles,
             tenant=tenant,
             left=params.left,
+            unknown_response=recalled.request.previous_response,
             refused=(
                 *params.refused,
                 *_unsayable(params, provider),

@@ -63,6 +63,7 @@ class Translation(Struct, frozen=True, kw_only=True, eq=False):
     tenant: str
     left: tuple[str, ...] = ()  # what the provider cannot be told
     refused: tuple[str, ...] = ()  # of that: what the request must not go without
+    unknown_response: str = ""  # what the client goes on from, where the log does not hold it
     array: bool = False  # the client wants its stream as one JSON array
 
     __repr__ = object.__repr__

@@ -13,6 +13,8 @@ WriteNow = Callable[[bytes], bool]
 """Sends a chunk of a body at once; False where that takes waiting: then `send` does."""
 OWN_SERVER = "thoughtline.server"
 """The extension under which the own server offers what ASGI has not: an `OwnServer`."""
+POSTED = "thoughtline.posted"
+"""The member of a scope by which the post of a WebSocket's frame is known."""
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Headers as the ASGI server gives them, with names in lower case."""
 

@@ -178,6 +178,16 @@ def untranslatable(left: Sequence[str], dialect: str) -> GatewayError:
     )
 
 
+def unknown_response(id: str) -> GatewayError:
+    """A response that a client goes on from, and that is not its own, or not in the log."""
+    return GatewayError(
+        404,
+        f"Previous response with id '{id}' not found: it is not in the log of this gateway, with "
+        "all that came before it; send the whole history instead",
+        "previous_response_not_found",
+    )
+
+
 def not_translated(why: PassedThrough, client: str, provider: str) -> GatewayError:
     """A request that would pass through, to an upstream that does not speak its dialect."""
     return GatewayError(

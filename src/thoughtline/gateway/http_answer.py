@@ -16,6 +16,7 @@ from thoughtline.errors import WireError
 from thoughtline.gateway import bodies, headers
 from thoughtline.gateway.asgi import (
     OWN_SERVER,
+    POSTED,
     DisconnectWatcher,
     OwnServer,
     RawHeaders,
@@ -65,6 +66,7 @@ class HttpAnswer:
         self._server: OwnServer | None = scope.get("extensions", {}).get(OWN_SERVER)
         self._write_now = self._server.write_now if self._server is not None else None
         self._headers: RawHeaders = scope["headers"]
+        self._posted = POSTED in scope
 
     # -- the upstream's, relayed ------------------------------------------------------------------
 
@@ -203,11 +205,10 @@ class HttpAnswer:
     ) -> None:
         """A provider's error, in the words of the client's dialect."""
         body = await self.refusal(answer) if self._beginning is None else self._beginning
-        status, told, stream = translation.error(answer.status, body, answer.headers)
-        received = translation.answer_headers(answer.headers, stream=stream)
+        status, received, told = translation.error(answer.status, body, answer.headers)
         request = exchange.failed_request = self.proxy.failed.new_id()
         added = headers.failure_headers(exchange, request=request)
-        await self._begin(status, headers.to_client(received, added, stream=stream), told)
+        await self._begin(status, headers.to_client(received, added, stream=status == 200), told)
         self._note_request(request, status, answer_words(answer.headers, body))
 
     async def _break_off(self, reason: str, relay: Relay) -> None:

@@ -131,7 +131,13 @@ class HttpCaller(HttpAnswer):
         """The request in the dialect that the upstream speaks."""
         proxy, provider = self.proxy, DIALECTS[asked.target.origin.dialect]
         incoming, self._translation = await translated_request(
-            asked, provider, proxy.auth, proxy.engine, query=self._head.query
+            asked,
+            provider,
+            proxy.auth,
+            proxy.engine,
+            query=self._head.query,
+            program=dict(self._headers).get(b"user-agent", b"").decode("latin-1"),
+            socket=self._posted,
         )
         if not self.route.counts:
             return incoming

@@ -6,6 +6,7 @@ refuses what cannot be said there; `HttpTranslation` has the rest of the way, th
 
 import re
 from collections.abc import Iterable, Sequence
+from math import ceil
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from thoughtline.engine.exchange import Engine
 from thoughtline.engine.translated_source import TranslatedSource, translated
 from thoughtline.engine.translation import Translation
 from thoughtline.gateway.auth import Auth
-from thoughtline.gateway.errors import impossible, untranslatable
+from thoughtline.gateway.errors import impossible, unknown_response, untranslatable
 from thoughtline.gateway.headers import fit, with_configured
 from thoughtline.wires.base import Outbound
 
@@ -32,8 +33,18 @@ _MAX_NAMES = 32
 class HttpTranslation:
     """One translated request on its way there and back."""
 
-    def __init__(self, translation: Translation, provider: Dialect, left: Sequence[str]) -> None:
+    def __init__(
+        self,
+        translation: Translation,
+        provider: Dialect,
+        left: Sequence[str],
+        *,
+        program: str = "",
+        socket: bool = False,
+    ) -> None:
+        """`program`: the client's user agent; `socket`: it reads events from a WebSocket."""
         self.translation = translation
+        self._program, self._socket = program, socket
         self.client = translation.client
         self._provider = provider
         self._left = left
@@ -80,21 +91,34 @@ class HttpTranslation:
         return TRANSLATED, value
 
     def error(
-        self, status: int, body: bytes, received: Iterable[tuple[str, str]]
-    ) -> tuple[int, bytes, bool]:
-        """An error as the client expects it: status, body, and whether that is a stream."""
+        self, status: int, body: bytes, received: Sequence[tuple[str, str]]
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        """An error as the client expects it: status, headers and body."""
         after = dict(received).get("retry-after", "").strip()
         seconds = float(after) if _SECONDS.fullmatch(after) else None
         error = upstream_error(status, body, retry_after=seconds)
-        if self.translation.params.stream and self.client.error_in_stream(error.kind):
+        if not after and error.retry_after is not None:
+            received = [*received, ("retry-after", f"{ceil(error.retry_after)}")]
+        if self.translation.params.stream and self.client.error_in_stream(
+            error.kind, self._program, socket=self._socket
+        ):
             head = self.translation.head("0" * 32, created=0)
             writer = self.client.answer_writer(head)
-            return 200, writer.start() + writer.fail_with(error), True
-        return error.status, self.client.upstream_error(error), False
+            told = writer.start() + writer.fail_with(error)
+            return 200, self.answer_headers(received, stream=True), told
+        made = self.answer_headers(received, stream=False)
+        return error.status, made, self.client.upstream_error(error)
 
 
 async def translated_request(
-    asked: Incoming, provider: Dialect, auth: Auth, engine: Engine, *, query: str = ""
+    asked: Incoming,
+    provider: Dialect,
+    auth: Auth,
+    engine: Engine,
+    *,
+    query: str = "",
+    program: str = "",
+    socket: bool = False,
 ) -> tuple[Incoming, HttpTranslation]:
     """A client's request for an upstream that speaks another dialect."""
     incoming = await translated(
@@ -102,9 +126,13 @@ async def translated_request(
     )
     source, translation = incoming.source, incoming.translation
     assert translation and isinstance(source, TranslatedSource)  # noqa: S101, PT018
+    if translation.unknown_response:
+        raise unknown_response(translation.unknown_response)
     if translation.refused:
         raise impossible(translation.refused, provider.name)
     if asked.strict and source.left:
         raise untranslatable(source.left, provider.name)
     array = asked.request.stream and asked.dialect.streams_array(query)
-    return incoming, HttpTranslation(replace(translation, array=array), provider, source.left)
+    translation = replace(translation, array=array)
+    told = HttpTranslation(translation, provider, source.left, program=program, socket=socket)
+    return incoming, told

@@ -8,7 +8,7 @@ def test_an_error_has_a_type_and_a_code():
     error = UpstreamError(status=429, kind=ErrorKind.RATE_LIMIT, message="Slow down.")
     assert json.loads(error_body(error))["error"] == {
         "message": "Slow down.",
-        "type": "invalid_request_error",
+        "type": "rate_limit_error",
         "param": None,
         "code": "rate_limit_exceeded",
     }

@@ -137,15 +137,10 @@ def test_usage_has_both_details():
 
 def test_a_failure_comes_inside_of_the_stream():
     writer = ResponsesAnswerWriter(head())
-    error = UpstreamError(
-        status=429, kind=ErrorKind.RATE_LIMIT, message="Slow down.", retry_after=1.2
-    )
+    error = UpstreamError(status=402, kind=ErrorKind.QUOTA, message="Pay first.")
     (event,) = events_of(writer.fail_with(error))
     assert event["type"] == "response.failed"
-    assert event["response"]["error"] == {
-        "code": "rate_limit_exceeded",
-        "message": "Slow down. Please try again in 1.2s.",
-    }
+    assert event["response"]["error"] == {"code": "insufficient_quota", "message": "Pay first."}
 
 
 def test_a_keepalive_is_an_event():

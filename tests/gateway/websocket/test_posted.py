@@ -40,6 +40,23 @@ async def test_every_thought_goes_back(sims, name, full):
         assert not audit.startswith("exact=0")
 
 
+@pytest.mark.parametrize(
+    ("problem", "kind", "code"),
+    [("429", "response.failed", "rate_limit_exceeded"), ("500", "error", None)],
+)
+async def test_a_rate_limit_is_told_in_the_stream(sims, problem, kind, code):
+    """Codex waits and asks again then; at an error with a status of 429 it gives up."""
+    sim = sims["deepseek"]
+    with gateway(sims, "deepseek", websockets=False, dialects=("chat",)) as running:
+        async with dial(running.ws) as socket:
+            client = SocketClient(socket, model="deepseek-v4-pro")
+            sim.fail_next(problem)
+            last = (await client.ask(say(f"{problem} now")))[-1]
+    assert last["type"] == kind
+    error = last["response"]["error"] if kind == "response.failed" else last["error"]
+    assert error["code"] == code
+
+
 async def test_a_client_that_leaves_ends_the_request():
     asked, left = asyncio.Event(), asyncio.Event()
 

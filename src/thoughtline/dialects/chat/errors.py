@@ -10,7 +10,12 @@ _CODES = {
     ErrorKind.AUTHENTICATION: "invalid_api_key",
     ErrorKind.NOT_FOUND: "model_not_found",
 }
-_TYPES = {ErrorKind.SERVER: "api_error", ErrorKind.OVERLOADED: "api_error"}
+_TYPES = {
+    ErrorKind.QUOTA: "insufficient_quota",
+    ErrorKind.RATE_LIMIT: "rate_limit_error",
+    ErrorKind.SERVER: "server_error",
+    ErrorKind.OVERLOADED: "server_error",
+}
 
 
 def error_body(error: UpstreamError) -> bytes:

@@ -40,9 +40,8 @@ _CODES = {
     ErrorKind.CONTEXT: "context_length_exceeded",
     ErrorKind.QUOTA: "insufficient_quota",
     ErrorKind.RATE_LIMIT: "rate_limit_exceeded",
-    ErrorKind.OVERLOADED: "server_is_overloaded",
-    ErrorKind.SERVER: "server_error",
 }
+"""Codes of a response that failed: of errors that come in a stream, these are told apart."""
 _PREFIXES = {"thought": "rs_", "text": "msg_", "call": "fc_"}
 
 
@@ -92,7 +91,7 @@ class ResponsesAnswerWriter:
         return self._event(f"response.{status}", response=response)
 
     def fail_with(self, error: UpstreamError) -> bytes:
-        code, message = _CODES.get(error.kind, "invalid_prompt"), error.message
+        code, message = _CODES.get(error.kind, "server_error"), error.message
         if error.kind is ErrorKind.RATE_LIMIT and error.retry_after is not None:
             message = f"{message} Please try again in {error.retry_after:g}s."
         said = {"code": code, "message": message}

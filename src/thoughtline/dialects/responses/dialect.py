@@ -40,8 +40,17 @@ from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Carrier, Origin, Part
 from thoughtline.log.turns import Turn
 
-_IN_STREAM = frozenset({ErrorKind.CONTEXT, ErrorKind.RATE_LIMIT})
-"""Errors that make a client compact or wait, and that it understands in a stream only."""
+_IN_STREAM = {"codex": frozenset({ErrorKind.CONTEXT})}
+"""How a program's user agent begins: the errors that it knows by an event, and not by a status."""
+_IN_FRAMES = frozenset({ErrorKind.CONTEXT, ErrorKind.RATE_LIMIT})
+"""The same on a WebSocket: there Codex gives up at a rate limit that comes as an error."""
+_WRONG_MEMBERS = {
+    "previous_response_not_found": "previous_response_id",
+    "invalid_stream_id": "stream_id",
+    "websocket_stream_limit_reached": "stream_id",
+    "invalid_value": "type",
+}
+"""Codes of errors: the member of the request that is wrong."""
 _SEQUENCE_NUMBER = re.compile(rb'"sequence_number"\s*:\s*([0-9]+)')
 _UNCOUNTED = frozenset(
     {"stream", "store", "include", "max_output_tokens", "temperature", "top_p", "metadata"}
@@ -191,12 +200,16 @@ class Responses(Dialect):
     def upstream_error(self, error: UpstreamError) -> bytes:
         return error_body(error)
 
-    def error_in_stream(self, kind: ErrorKind) -> bool:
-        return kind in _IN_STREAM
+    def error_in_stream(self, kind: ErrorKind, program: str, *, socket: bool) -> bool:
+        if socket:
+            return kind in _IN_FRAMES
+        name = program.lower()
+        return any(name.startswith(known) and kind in told for known, told in _IN_STREAM.items())
 
     def error(self, status: int, message: str, *, code: str = "") -> bytes:
         type = "invalid_request_error" if status < 500 else "server_error"
-        error = {"message": message, "type": type, "param": None, "code": code or None}
+        param = _WRONG_MEMBERS.get(code)
+        error = {"message": message, "type": type, "param": param, "code": code or None}
         return splice.dumps({"error": error})
 
 

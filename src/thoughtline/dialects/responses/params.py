@@ -24,11 +24,14 @@ from thoughtline.log.parts import Blob, Note, Part, Result, Text, ToolKind
 
 _READ = frozenset(
     """model input instructions stream stream_options tools tool_choice parallel_tool_calls
-    reasoning max_output_tokens temperature top_p text background previous_response_id
+    reasoning max_output_tokens temperature top_p text previous_response_id
+    background conversation prompt
     store include metadata client_metadata user session_id safety_identifier prompt_cache_key
     prompt_cache_retention prompt_cache_options generate type""".split()  # noqa: SIM905 (a list of a word per line is longer)
 )
 """Members that are read, or that only say whose a request is and where it may be kept."""
+_ELSEWHERE = ("background", "conversation", "prompt")
+"""Members that ask for what only this API's own server keeps."""
 _USUAL = {"service_tier": ("auto", "default"), "truncation": ("auto", "disabled")}
 """Members of which these values ask for nothing."""
 
@@ -67,7 +70,7 @@ def read_params(request: Request) -> RequestParams:
         verbosity=verbosity,
         wants_summary=summary,
         left=tuple(dict.fromkeys([*left, *hosted])),
-        refused=(*refused, *(("background",) if document.get("background") else ())),
+        refused=(*refused, *[name for name in _ELSEWHERE if document.get(name)]),
     )
 
 

@@ -297,22 +297,9 @@ def _check(kind: str, name: str | None) -> None:
         )
 
 
-_PARAMS = {
-    "previous_response_not_found": "previous_response_id",
-    "invalid_stream_id": "stream_id",
-    "websocket_stream_limit_reached": "stream_id",
-    "invalid_value": "type",
-}
-
-
 def _envelope(refusal: GatewayError, added: Sequence[tuple[str, str]]) -> bytes:
-    kind = "invalid_request_error" if refusal.status < 500 else "server_error"
-    error = {
-        "type": kind,
-        "code": refusal.code or None,
-        "message": refusal.message,
-        "param": _PARAMS.get(refusal.code),
-    }
+    body = WEBSOCKET_DIALECT.error(refusal.status, refusal.message, code=refusal.code)
+    error = splice.loads(body)["error"]
     said = dict(added or headers.failure_headers(None, code=refusal.code))
     return splice.dumps(
         {"type": "error", "status": refusal.status, "error": error, "headers": said}

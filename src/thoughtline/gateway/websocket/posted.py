@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from thoughtline.errors import WireError
-from thoughtline.gateway.asgi import App, RawHeaders, Receive
+from thoughtline.gateway.asgi import POSTED, App, RawHeaders, Receive
 from thoughtline.wires.base import Headers, Inbound, Outbound
 
 _NOT_POSTED = frozenset({b"connection", b"upgrade", b"content-length", b"accept-encoding"})
@@ -33,6 +33,7 @@ class PostedWire:
         answer = _PostedAnswer()
         scope = {
             "type": "http",
+            POSTED: True,
             "method": "POST",
             "path": self._path,
             "raw_path": self._path.encode(),
