@@ -197,6 +197,8 @@ class Dialect(Protocol):
     websockets: ClassVar[bool] = False  # it can be spoken over a WebSocket
     always_normalised: ClassVar[bool] = False  # requests change also where no quirk is known
     rewrites: ClassVar[Rewrites] = Rewrites()
+    effort_members: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Members that say how hard to think; with names behind them, only these members of theirs."""
 
     # -- responses
     model_places: ClassVar[tuple[tuple[str, ...], ...]] = (("model",),)  # that name the model

@@ -17,11 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock, SystemClock
+from thoughtline.dialects import splice
 from thoughtline.dialects.limits import is_heavy
 from thoughtline.engine.caller import AnswerT, Caller, ExchangeObserver, Incoming
 from thoughtline.engine.client_source import ClientSource
 from thoughtline.engine.commit import TurnWriter
-from thoughtline.engine.decision import Found, RequestDecision, decide, path_of
+from thoughtline.engine.decision import Fields, Found, RequestDecision, decide, path_of
 from thoughtline.engine.normalise import DROP_BLOCK, Normalised, keep_dropping, normalise
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.prefix_cache import PrefixCache
@@ -229,7 +230,7 @@ class Engine:
             normal = Normalised(request=incoming.request)
         if not incoming.fields:
             return normal
-        fields = {**normal.overrides.fields, **incoming.fields}
+        fields = _with_quirks(incoming.fields, normal.overrides.fields)
         return replace(normal, overrides=replace(normal.overrides, fields=fields))
 
     async def _normalise(
@@ -366,3 +367,15 @@ class Engine:
         if strategy is not None and (attempt is not None or after is None):
             self.observer.recovered(exchange, strategy.value, changed=attempt is not None)
         return attempt
+
+
+def _with_quirks(fields: Fields, quirks: Fields) -> Fields:
+    """Members to set, and what the endpoint wants beside them: what it refuses stays out."""
+    made = {**fields, **quirks}
+    for name in fields.keys() & quirks.keys():
+        wanted, known = fields[name], quirks[name]
+        if wanted is not None and known is not None:
+            ours, theirs = splice.loads(wanted), splice.loads(known)
+            both = isinstance(ours, dict) and isinstance(theirs, dict)
+            made[name] = splice.dumps({**theirs, **ours}) if both else wanted
+    return made

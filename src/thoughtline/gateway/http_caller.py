@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from thoughtline.dialects import DIALECTS, splice
 from thoughtline.dialects.base import Request
+from thoughtline.dialects.effort import with_effort
 from thoughtline.dialects.limits import TooComplex, is_heavy
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.decision import Fields
@@ -38,6 +39,7 @@ from thoughtline.wires.base import Inbound, Outbound, with_appended
 
 STOPPED = "the gateway was stopped"
 LEFT = "the client left"
+_NO_FIELDS: Fields = {}
 
 
 class HttpCaller(HttpAnswer):
@@ -79,14 +81,18 @@ class HttpCaller(HttpAnswer):
             where = proxy.model_route(head, self.dialect.name, request.model, plain)
         self.route, self.upstream, goal = where.route, where.upstream, where.goal
         counts, provider = where.route.counts, where.provider
-        fields: Fields = {}
+        asked, fields = request, _NO_FIELDS
         if provider and resumed is not None:
             whole = partial(resumed.whole, request, self.dialect)
-            request, resumed = await run_for(resumed.body, whole), None
+            asked, resumed = await run_for(resumed.body, whole), None
         elif where.upstream.asked and not provider:
-            fields = self._renamed(where.upstream)
+            named, effort = self._renamed(where.upstream), "" if counts else where.upstream.effort
+            takes = goal.target.policy.takes
+            asking = partial(with_effort, request, self.dialect, effort, takes)
+            asked, said = await run_for(request.body, asking)
+            fields = {**said, **named}
         incoming = Incoming(
-            request=request,
+            request=asked,
             dialect=self.dialect,
             target=goal.target,
             tenant=goal.tenant,
@@ -98,7 +104,7 @@ class HttpCaller(HttpAnswer):
             received=self._received,
             heavy=heavy,
             # What a request needs to be answered is nothing to the one that counts its tokens.
-            normalised=Normalised(request=request) if counts else None,
+            normalised=Normalised(request=asked) if counts else None,
             owner=None if counts or provider else self._owner,
             resumed=resumed,
         )

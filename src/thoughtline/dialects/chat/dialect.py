@@ -7,7 +7,7 @@ of them are read, and patched under whichever one is asked for.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
@@ -52,6 +52,11 @@ class ChatCompletions(Dialect):
     signature_carrier = Carrier.EXTRA_CONTENT
     string_carriers = (Carrier.REASONING_CONTENT, Carrier.REASONING)
     rewrites = REWRITES
+    effort_members: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("reasoning", "reasoning_effort", "thinking", "think"), ()),
+        **dict.fromkeys(("enable_thinking", "thinking_budget"), ()),
+        "chat_template_kwargs": ("thinking", "enable_thinking"),
+    }
     _edits = staticmethod(chat_patch.edits)
     stream_end = re.compile(rb"\[DONE\]")
     stream_stop = re.compile(rb'"finish_reason"\s*:\s*"[^"]')  # some say "" until it has

@@ -8,7 +8,7 @@ back every chunk of a stream as a content.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import unquote
 
 from thoughtline.clock import Clock
@@ -83,6 +83,9 @@ class Gemini(Dialect):
     history_member = "contents"
     content_member = "parts"
     signature_carrier = Carrier.SIGNATURE
+    effort_members: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "generationConfig": ("thinkingConfig",)
+    }
     _edits = staticmethod(gemini_patch.edits)
     token_count = TokenCount(
         path="/v1beta/models/{model}:countTokens",

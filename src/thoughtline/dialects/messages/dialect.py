@@ -89,6 +89,10 @@ class Messages(Dialect):
     signed_blocks = True
     always_normalised = True
     rewrites = REWRITES
+    effort_members: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "thinking": (),
+        "output_config": ("effort",),
+    }
     _edits = staticmethod(messages_patch.edits)
     stream_end = re.compile(rb"message_stop")
     stream_stop = re.compile(rb'"stop_reason"\s*:\s*"[^"]')

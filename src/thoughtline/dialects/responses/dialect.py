@@ -95,6 +95,7 @@ class Responses(Dialect):
     websockets = True
     always_normalised = True
     rewrites = REWRITES
+    effort_members: ClassVar[Mapping[str, tuple[str, ...]]] = {"reasoning": ("effort",)}
     _edits = staticmethod(responses_patch.edits)
     stream_end = re.compile(rb"response\.(?:completed|incomplete|failed)")
     error_event_name = "error"

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from thoughtline.dialects import WEBSOCKET_DIALECT, splice
 from thoughtline.dialects.base import Request
+from thoughtline.dialects.effort import with_effort
 from thoughtline.dialects.limits import TooComplex, is_heavy
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.decision import Fields
@@ -186,6 +187,8 @@ class StreamCaller:
         proxy, connection = self.proxy, self.connection
         dialect, principal = WEBSOCKET_DIALECT, connection.principal
         goal = proxy.client_target(upstream, principal, dialect.name, request.model)
+        takes = goal.target.policy.takes
+        request, said = with_effort(request, dialect, upstream.effort, takes)
         return Incoming(
             request=request,
             dialect=dialect,
@@ -193,7 +196,7 @@ class StreamCaller:
             tenant=goal.tenant,
             claimed=goal.claimed,
             effort=upstream.effort,
-            fields=_renamed(upstream),
+            fields={**said, **_renamed(upstream)},
             hints=connection.hints,
             strict=proxy.options.strict or connection.replay == "strict",
             received=proxy.clock.mono(),
