@@ -58,6 +58,11 @@ class SettingsError(ThoughtlineError):
 class WireError(ThoughtlineError):
     """The upstream cannot be reached, or its answer broke off."""
 
+    def __init__(self, message: str | None = None, *, code: str = "") -> None:
+        """`code`: stands for the message in log lines, where it quotes what was said."""
+        super().__init__(message)
+        self.log_reason = code or str(self)
+
 
 class ProviderError(ThoughtlineError):
     """The provider cannot be asked as it is given."""
@@ -139,7 +144,7 @@ class Conflict(StoreError):
     """Another writer appended to this session first; read it again and retry."""
 
 
-def fault(error: Exception) -> str:
+def fault(error: BaseException) -> str:
     """In words: what went wrong here and where, without what it went wrong over."""
     *_, last = traceback.extract_tb(error.__traceback__)
     place = f"{Path(last.filename).name}:{last.lineno}"

@@ -95,10 +95,12 @@ class SimWire(ScriptedWire):
 class InProcessGateway:
     """A gateway with one upstream."""
 
-    def __init__(self, wire, policy="generic", *, store=None, url="http://sim", **options):
+    def __init__(
+        self, wire, policy="generic", *, store=None, url="http://sim", observer=None, **options
+    ):
         self.wire = wire
         self.store = store or MemoryStore()
-        self.notes = RecordingObserver()
+        self.notes = observer or RecordingObserver()
         upstream = Upstream(name="up", base_url=url, policy=policy)
         self.proxy = Proxy(
             auth=Auth(b"secret" * 8),

@@ -289,7 +289,6 @@ UNKNOWN = {
     "a list": {"errors": [{"code": "x", "message": "The model is busy."}]},
     "text": "The model is busy.",
     "a page": "<html><body>The model is busy.</body></html>",
-    "only numbers": {"status": 7, "why": ["The model is busy."]},
 }
 
 
@@ -309,6 +308,25 @@ def test_an_error_in_no_known_shape_keeps_the_providers_words(client, speaks, sh
     last = events(answer)[-1] if stream else answer.json
     assert answer.status == (200 if stream else 502)
     assert (last.get("response") or last)["error"]
+
+
+NO_ERROR = {
+    "cut": b'{"id":"c1","choices":[{"index":0,"message":{"content":"I think so',
+    "malformed": b'{"id":"c1","choices":{"message":{"content":"I think so"}}}',
+    "a cut event": b'data: {"id":"c1","choices":[{"delta":{"content":"I think so',
+    "another shape": b'{"said":["I think so"]}',
+}
+
+
+@pytest.mark.parametrize("body", NO_ERROR)
+@pytest.mark.parametrize("client", ["responses", "messages", "gemini"])
+def test_what_is_not_known_as_an_error_is_not_told_as_one(client, body):
+    gateway = scripted_gateway(Answer(200, NO_ERROR[body]))
+    path, request, query = asked(client)
+    answer = ask(gateway, path, request, query=query)
+    assert answer.status == 502
+    assert message_of(answer.json)
+    assert b"I think so" not in answer.body
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

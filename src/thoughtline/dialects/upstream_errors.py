@@ -95,6 +95,8 @@ _WORDS = (
     *("error_msg", "error_message", "errorMessage", "error_description", "description", "reason"),
 )
 """Members in which providers have been seen to say what is wrong, the likeliest first."""
+_DATA = ("{", "[", '"', "data:", "event:", "id:", "retry:", ":")
+"""How JSON and streams of events begin, whole or cut."""
 _MAX_DEPTH = 4
 _MAX_WORDS = 2000
 
@@ -114,9 +116,18 @@ def error_words(value: Any, depth: int = 0) -> str:
 
 
 def error_text(body: bytes) -> str:
-    """What a body says is wrong: its sentence, or the beginning of the body as it is."""
+    """What an error's body says is wrong: its sentence, or the beginning of the body as it is."""
     text = body.decode("utf-8", "replace").strip()
     return _message(text) or text[:_MAX_WORDS]
+
+
+def unexpected_error(body: bytes) -> str:
+    """What a body says is wrong that came where an answer was expected; empty: it says nothing.
+
+    Only prose is told as it is: anything else may be a piece of an answer.
+    """
+    text = body.decode("utf-8", "replace").strip()
+    return _message(text) or ("" if text.startswith(_DATA) else text[:_MAX_WORDS])
 
 
 def _message(text: str) -> str:

@@ -141,8 +141,8 @@ class HttpAnswer:
             await relay.forward(inbound.chunks(), stream=stream)
             reason = recording.capture_error
         except WireError as error:
-            reason = str(error)
-            await self._broke_off(exchange, relay, reason, stream=stream)
+            reason = error.log_reason
+            await self._broke_off(exchange, relay, str(error), stream=stream)
         finally:
             relay.stop()
         self._ended(exchange, reason)

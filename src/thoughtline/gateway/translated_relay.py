@@ -11,7 +11,7 @@ from thoughtline.dialects.answer_blocks import AnswerBlocks
 from thoughtline.dialects.answers import AnswerEnd, BlockEvent, stop_reason
 from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.reader import NO_WORDS
-from thoughtline.dialects.upstream_errors import error_text, error_under_200
+from thoughtline.dialects.upstream_errors import error_under_200, unexpected_error
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.recording import BROKE_OFF, Recording
 from thoughtline.engine.translation import Translation
@@ -23,6 +23,8 @@ from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
 from thoughtline.log.usage import Usage
 
 _SAID = (Outcome.COMPLETED, Outcome.CAPPED)
+FAILED, UNREADABLE = "provider_error", "unreadable_answer"
+"""What log lines say of an answer that is none, in place of the provider's words."""
 _MAX_ERROR = 1 << 14
 """Bytes of an answer in which its error is looked for."""
 
@@ -103,7 +105,7 @@ class TranslatedRelay(Relay):
         try:
             return self._writer.write(blocks)
         except Unreadable as error:
-            raise WireError(str(error)) from error
+            raise WireError(str(error), code=UNREADABLE) from error
 
     async def _say_more(self, told: bytes) -> None:
         if told:
@@ -114,8 +116,7 @@ class TranslatedRelay(Relay):
         """The end, and what waited for it. Raises `WireError` for an answer that is none."""
         ended = self._recording.capture.ended or TurnEnded(outcome=Outcome.ABORTED)
         if ended.outcome not in _SAID:
-            words = ended.reason if ended.reason != NO_WORDS else ""
-            raise WireError(words or self._words() or ended.reason or BROKE_OFF)
+            raise self._failure(ended.reason)
         complete = ended.outcome is Outcome.COMPLETED
         told = self._write(self._blocks.end(complete=complete))
         stop = stop_reason(ended, called=self._blocks.called)
@@ -124,9 +125,14 @@ class TranslatedRelay(Relay):
             AnswerEnd(stop=stop, stop_text=ended.stop_text, usage=usage)
         )
 
-    def _words(self) -> str:
-        """What an answer says that is none: an error in no known shape."""
-        return "" if self._blocks.begun else error_text(self._beginning)
+    def _failure(self, reason: str) -> WireError:
+        """Why there is no answer: in the provider's words, if it says so, to its client alone."""
+        if reason and reason == self._recording.capture_error:
+            return WireError(reason)
+        words = reason if reason != NO_WORDS else ""
+        if not words and not self._blocks.begun:  # an error in another shape than the dialect's
+            words = unexpected_error(self._beginning)
+        return WireError(words or reason or BROKE_OFF, code=FAILED if words else "")
 
     def broken_off(self, client: Dialect, reason: str) -> bytes:
         """The end of a stream that broke, in the client's dialect."""

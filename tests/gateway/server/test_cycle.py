@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import io
+import logging
 import threading
 from types import SimpleNamespace
 
@@ -519,3 +521,17 @@ async def test_every_status_has_its_line(cycle, status):
     await made.send(head)
     await made.send(body(b""))
     assert b"".join(transport.packets).startswith(b"HTTP/1.1 %d " % status)
+
+
+async def test_an_accident_is_in_the_log_with_its_place_and_without_its_words(cycle, monkeypatch):
+    log = logging.getLogger("uvicorn.error")
+    monkeypatch.setattr(log, "isEnabledFor", lambda _: True)  # whatever servers have set before
+    monkeypatch.setattr(log, "handlers", [logging.StreamHandler(written := io.StringIO())])
+    made, transport = cycle
+    error = KeyError("a thought")
+    error.__cause__ = ValueError("an answer")
+    await made.run(saying(start(content_length=b"4"), then=error), {})
+    assert transport.closed
+    text = written.getvalue()
+    assert "KeyError at test_cycle.py" in text and "raise then" in text
+    assert "a thought" not in text and "an answer" not in text

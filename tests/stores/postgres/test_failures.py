@@ -48,6 +48,21 @@ def test_what_the_database_does_not_take_is_no_outage():
     assert isinstance(found, StoreError) and not isinstance(found, Unavailable)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncpg.DataError("invalid input for query argument $3: 'a thought' (it is odd)"),
+        pg.InvalidTextRepresentationError('invalid input syntax for type json: "a thought"'),
+        ValueError("what is 'a thought'?"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_the_database_does_not_take_is_not_quoted(error):
+    found = explain(error, HERE)
+    assert type(found) is StoreError
+    assert type(error).__name__ in str(found) and "thought" not in str(found)
+
+
 def test_other_errors_stay_what_they_are():
     own = Conflict("x")
     assert explain(own, HERE) is own

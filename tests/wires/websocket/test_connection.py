@@ -1,10 +1,12 @@
 """When a connection is used, readapter, and given up."""
 
 import pytest
+from websockets.asyncio.server import serve
 
 from support.websocket_client import SocketTurnLoop
 from thoughtline.errors import WireError
 from thoughtline.testing import FrozenClock
+from thoughtline.wires.websocket.connection import WebSocketConnector
 from thoughtline.wires.websocket.continuation import SendReason
 from thoughtline.wires.websocket.wire import ResponsesWire, WebSocketOptions
 from wires.websocket.simulated import clean, wired
@@ -47,6 +49,19 @@ async def test_a_machine_that_slept_and_a_connection_that_aged(sims, reason, pas
         assert [sent.plan.reason for sent in talker.attempts] == [reason]
         assert len(sims["openai"].sockets) == before + 1
         assert clean(sims["openai"])
+
+
+async def test_why_a_server_closes_is_told_and_not_logged():
+    async def close(socket):
+        await socket.close(1011, "I thought too much")
+
+    async with serve(close, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        socket = await WebSocketConnector()(f"http://127.0.0.1:{port}", [])
+        with pytest.raises(WireError, match="I thought too much") as broken:
+            await socket.receive()
+        await socket.close()
+    assert broken.value.log_reason == "websocket_closed_1011"
 
 
 async def test_a_server_that_is_not_there_is_a_wire_error():

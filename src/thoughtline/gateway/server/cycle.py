@@ -11,12 +11,14 @@ first word.
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from thoughtline.errors import fault
 from thoughtline.gateway.asgi import OWN_SERVER, App, Scope
 
 if TYPE_CHECKING:
@@ -94,7 +96,9 @@ class RequestCycle:
         except asyncio.CancelledError:  # the server has stopped, and waited for long enough
             await self._fail()
         except BaseException as error:  # noqa: BLE001 (whatever it is, the client is answered)
-            _log.error("Exception in ASGI application\n", exc_info=error)
+            # Without its own words, which may quote a body.
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("Exception in ASGI application: %s\n%s", fault(error), frames)
             await self._fail()
         else:
             if not self.complete and not self.disconnected:

@@ -244,7 +244,7 @@ class StreamCaller:
         self._exchange = None  # the client has its answer, and the observer knows
 
     async def _events(self, response: WireResponse, exchange: Exchange | None) -> str:
-        """Forward events as they come; what broke off, if so."""
+        """Forward events as they come; why they broke off, as a log line says it."""
         name, upstream = self.stream.name, self.upstream
         asked = None
         if upstream is not None and upstream.asked and not _translated(upstream):
@@ -267,7 +267,7 @@ class StreamCaller:
             added = headers.broken_off_headers(exchange, code) if exchange else ()
             refusal = GatewayError(502, str(error), code)
             await self.connection.refuse(refusal, name, added)
-            return str(error)
+            return error.log_reason
         return ""
 
     async def _ended(self, response: WireResponse, exchange: Exchange | None, event: bytes) -> None:

@@ -56,6 +56,8 @@ def explain(error: BaseException, address: Address) -> StoreError | None:
     if isinstance(error, _PASSING):
         text = str(error) or type(error).__name__
         return Unavailable(f"PostgreSQL at {place} is not available: {text}")
-    if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | ValueError | TypeError):
+    if isinstance(error, pg.DataError | ValueError | TypeError):  # its words may quote a value
+        return StoreError(f"PostgreSQL at {place} did not take a value: {type(error).__name__}")
+    if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError):
         return StoreError(f"PostgreSQL at {place} did not take it: {error}")
     return None

@@ -68,14 +68,14 @@ class WebSocket:
         try:
             await self._inner.send(frame, text=True)
         except (OSError, WebSocketException) as error:
-            raise WireError(f"the WebSocket broke: {_why(error)}") from error
+            raise _broke(error) from error
 
     async def receive(self) -> bytes:
         """The next message. Raises `WireError` when there will be none; may be cancelled."""
         try:
             return await self._inner.recv(decode=False)
         except (OSError, EOFError, WebSocketException) as error:
-            raise WireError(f"the WebSocket broke: {_why(error)}") from error
+            raise _broke(error) from error
 
     async def close(self) -> None:
         """Close it, with a closing handshake if the other side takes part."""
@@ -243,6 +243,13 @@ class WebSocketConnection:
         """Close the connection."""
         self.broken = True
         await self._socket.close()
+
+
+def _broke(error: Exception) -> WireError:
+    """The error of a connection that ended; the server's own words are not for the log."""
+    close = getattr(error, "rcvd", None)
+    code = f"websocket_closed_{close.code}" if close is not None and close.reason else ""
+    return WireError(f"the WebSocket broke: {_why(error)}", code=code)
 
 
 def _why(error: Exception) -> str:
