@@ -1,5 +1,8 @@
 """Session hints group what nothing else connects: histories that are flattened, or edited each time."""
 
+import asyncio
+from contextlib import asynccontextmanager
+
 import pytest
 
 from support.gateway import Answer, InProcessGateway, ScriptedWire
@@ -100,3 +103,46 @@ async def test_a_store_that_is_down_groups_nothing_and_stops_nothing():
     await proxy.store.close()
     body = {"model": "deepseek-v4-pro", "messages": flattened(9)}
     assert (await proxy.post(PATH, body, {HINT: "mine"})).status == 200
+
+
+class AtOnce(ScriptedWire):
+    """Answers with the same words and other thoughts, none before all requests are there."""
+
+    def __init__(self, clients):
+        super().__init__(self._answer)
+        self.waiting, self.all_here = clients, asyncio.Event()
+        self.numbers = iter(range(1000))
+
+    def _answer(self, _request):
+        thought = f"Thought {next(self.numbers)}"
+        message = {"role": "assistant", "content": "Well.", "reasoning_content": thought}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return Answer(body={"id": "c", "choices": [choice]})
+
+    @asynccontextmanager
+    async def send(self, request):
+        self.waiting -= 1
+        if self.waiting <= 0:
+            self.all_here.set()
+        await self.all_here.wait()
+        async with super().send(request) as answer:
+            yield answer
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_twenty_at_once_are_told_apart_by_their_hints(named):
+    """Under one hint for all of them nobody can tell."""
+    wire = AtOnce(20)
+    proxy = InProcessGateway(wire, "kimi")
+    asked = [{"role": "user", "content": "a"}]
+    answer = {"role": "assistant", "content": "Well."}
+    names = [{HINT: f"run-{number}" if named else "all"} for number in range(20)]
+    body = {"model": "kimi-k3", "messages": asked}
+    first = await asyncio.gather(*(proxy.post(PATH, body, name) for name in names))
+    body["messages"] = [*asked, answer, {"role": "user", "content": "b"}]
+    for had, name in zip(first, names, strict=True):
+        told = (await proxy.post(PATH, body, name)).header("x-thoughtline-replay")
+        assert ("restored=1" if named else "tied=1") in told
+        back = wire.bodies[-1]["messages"][1].get("reasoning_content")
+        own = had.json["choices"][0]["message"]["reasoning_content"]
+        assert back == own if named else not (back or "").strip()
