@@ -111,14 +111,21 @@ class InProcessGateway:
             options=ProxyOptions(**options),
         )
 
+    async def get(self, path, headers):
+        """One request without a body, with these headers and no others."""
+        return await self._ask("GET", path, b"", headers)
+
     async def post(self, path, body, headers=None, keep=bytes, query=""):
         """One request as a client sends it; the answer as it gets it, or what it keeps of that."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         head = {"authorization": "Bearer a-key", "anthropic-version": "2023-06-01"}
         head = {**head, "content-type": "application/json", **(headers or {})}
+        return await self._ask("POST", path, raw, head, keep, query)
+
+    async def _ask(self, method, path, raw, head, keep=bytes, query=""):
         scope = {
             "type": "http",
-            "method": "POST",
+            "method": method,
             "path": path,
             "query_string": query.encode(),
             "headers": [(n.encode(), v.encode()) for n, v in head.items()],

@@ -17,6 +17,7 @@ from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
 from thoughtline.dialects.media import is_media
+from thoughtline.dialects.model_lists import OPENAI, ModelShape
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.splice import Edit
 from thoughtline.dialects.token_counts import TokenCount
@@ -179,6 +180,7 @@ class Dialect(Protocol):
     credential_header: ClassVar[str] = "authorization"
     request_headers: ClassVar[tuple[tuple[str, str], ...]] = ()  # that every request must have
     models_path: ClassVar[str] = "/v1/models"  # where a provider lists its models, all at once
+    model_shape: ClassVar[ModelShape] = OPENAI  # in which it does
     models_query: ClassVar[str] = ""
     base_url_variable: ClassVar[str] = "OPENAI_BASE_URL"  # read by the SDKs that speak it
 

@@ -35,6 +35,7 @@ from thoughtline.gateway.failed_requests import answer_words
 from thoughtline.gateway.headers import PassedThrough
 from thoughtline.gateway.http_answer import HttpAnswer
 from thoughtline.gateway.translated_http import translated_request
+from thoughtline.gateway.upstream_models import ForeignList, foreign_list
 from thoughtline.wires.base import Inbound, Outbound, with_appended
 
 STOPPED = "the gateway was stopped"
@@ -127,11 +128,25 @@ class HttpCaller(HttpAnswer):
         self.upstream = self.proxy.upstream(self.route, model, plain)
         if self.dialect and (provider := self.upstream.translates(self.dialect.name)):
             raise not_translated(PassedThrough(self._passed), self.dialect.name, provider)
+        expects = foreign_list(self._head.method, self.route, self._headers, self.upstream)
+        if expects is not None and self._head.replay != "off":
+            await self._tell_models(expects, self.upstream)
+            return
         body = self._body
         if self.upstream.asked and (fields := self._renamed(self.upstream)) and plain:
             with suppress(Unreadable):
                 body = await run_for(plain, partial(splice.with_members, plain, fields))
         await self._pass_through(self.upstream, body)
+
+    async def _tell_models(self, asked: ForeignList, upstream: Upstream) -> None:
+        """The upstream's models, as a client of another API expects them."""
+        wire, shown = upstream.wire or self.proxy.wire, self._head.credential_for(upstream)
+        told = await asked.answer(upstream, wire, shown)
+        request = self.proxy.failed.new_id() if told.status >= 400 else ""
+        added = headers.failure_headers(None, request=request, passed=self._passed)
+        await self._answer(told.status, told.body, added)
+        self.proxy.observer.passed(upstream.name, self.route.dialect, told.status, request)
+        self._note_request(request, told.status, answer_words((), told.body))
 
     async def _translated(self, asked: Incoming, upstream: Upstream) -> Incoming | None:
         """The request in the dialect that the upstream speaks."""

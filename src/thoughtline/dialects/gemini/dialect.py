@@ -39,6 +39,7 @@ from thoughtline.dialects.gemini.parts import (
 from thoughtline.dialects.gemini.reader import GeminiReader
 from thoughtline.dialects.gemini.write import written_input, written_output, written_tool
 from thoughtline.dialects.limits import check_parts
+from thoughtline.dialects.model_lists import GOOGLE
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.thoughts import make_thought
 from thoughtline.dialects.token_counts import TokenCount
@@ -79,6 +80,7 @@ class Gemini(Dialect):
     credential_header = "x-goog-api-key"
     models_path = "/v1beta/models"
     models_query = "pageSize=1000"  # else 50
+    model_shape = GOOGLE
     base_url_variable = "GOOGLE_GEMINI_BASE_URL"
     history_member = "contents"
     content_member = "parts"

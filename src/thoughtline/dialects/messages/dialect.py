@@ -36,6 +36,7 @@ from thoughtline.dialects.messages.write import (
     written_output,
     written_tool,
 )
+from thoughtline.dialects.model_lists import ANTHROPIC
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.thoughts import make_thought
 from thoughtline.dialects.token_counts import TokenCount
@@ -73,6 +74,7 @@ class Messages(Dialect):
     name = "messages"
     path_suffix = "/messages"
     always_versioned = True
+    model_shape = ANTHROPIC
     model_places = (("model",), ("message", "model"))
     count_suffix = "/messages/count_tokens"
     token_count = TokenCount(

@@ -9,18 +9,14 @@ import asyncio
 from contextlib import suppress
 
 from thoughtline.clock import Clock
-from thoughtline.dialects import DIALECTS
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.errors import Unreadable, WireError
-from thoughtline.providers.catalogue import infer_policy
-from thoughtline.providers.contracts import preferred_dialect
-from thoughtline.wires.base import Outbound, Wire, WireTimeouts, read_up_to
+from thoughtline.gateway.upstream_models import MAX_BYTES, lists_in, models_request
+from thoughtline.wires.base import Wire, read_up_to
 
 MAX_AGE_NS = 300 * 1_000_000_000
 RETRY_NS = 30 * 1_000_000_000
 """Nanoseconds after which an upstream is asked again: one that answered, and one that did not."""
-MAX_BYTES = 4 << 20
-TIMEOUTS = WireTimeouts(connect=3.0, first_byte=5.0, idle=5.0)
 
 
 def is_pattern(name: str) -> bool:
@@ -71,22 +67,8 @@ class ModelLists:
         return models
 
     async def _listed(self, upstream: Upstream) -> list[str]:
-        policy = upstream.policy or infer_policy(upstream.base_url)
-        dialect = DIALECTS[upstream.credential_dialect_for("") or preferred_dialect(policy)]
-        credential = (dialect.credential(upstream.key),) if upstream.key else ()
-        request = Outbound(
-            method="GET",
-            url=upstream.url(dialect.name, dialect.models_path, dialect.models_query),
-            headers=(
-                ("accept", "application/json"),
-                ("accept-encoding", "identity"),
-                *dialect.request_headers,
-                *credential,
-                *upstream.headers.items(),
-            ),
-            timeouts=TIMEOUTS,
-        )
+        request = models_request(upstream, upstream.key)
         async with (upstream.wire or self._wire).send(request) as answer:
             if answer.status != 200:
                 return []
-            return dialect.model_names(await read_up_to(answer, MAX_BYTES))
+            return lists_in(upstream).model_names(await read_up_to(answer, MAX_BYTES))

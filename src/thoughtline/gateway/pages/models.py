@@ -9,11 +9,21 @@ and Google's at `/v1beta/models`.
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from thoughtline.dialects import DIALECTS
+from thoughtline.dialects.model_lists import (
+    GeminiModels,
+    Model,
+    ModelInfo,
+    ModelInfos,
+    Models,
+    anthropic_list,
+    anthropic_model,
+    google_list,
+    openai_list,
+)
 from thoughtline.engine.endpoints import Directory
 from thoughtline.gateway.auth import Auth
 from thoughtline.gateway.errors import GatewayError, invalid_key
@@ -22,58 +32,6 @@ from thoughtline.gateway.pages.page import PageResponse, header, page, segment
 
 _VERSION = header("anthropic-version", "Any value: the answer has Anthropic's shape.")
 _UNAUTHENTICATED = {401: PageResponse("A client key is needed.")}
-
-
-class Model(Struct, frozen=True, kw_only=True):
-    """A model as OpenAI lists it."""
-
-    id: str
-    object: str = "model"
-    created: int = 0  # not known
-    owned_by: str  # the upstream's name
-
-
-class Models(Struct, frozen=True, kw_only=True):
-    """OpenAI's list."""
-
-    object: str = "list"
-    data: list[Model]
-
-
-class ModelInfo(Struct, frozen=True, kw_only=True):
-    """The same as Anthropic lists it."""
-
-    type: str = "model"
-    id: str
-    display_name: str
-    created_at: str = "1970-01-01T00:00:00Z"  # not known
-
-
-class ModelInfos(Struct, frozen=True, kw_only=True):
-    """Anthropic's list."""
-
-    data: list[ModelInfo]
-    has_more: bool = False
-    first_id: str | None = None
-    last_id: str | None = None
-
-
-class GeminiModel(Struct, frozen=True, kw_only=True):
-    """A model as Google lists it."""
-
-    name: str
-    displayName: str  # noqa: N815 (Google's name for it)
-    supportedGenerationMethods: tuple[str, ...] = (  # noqa: N815
-        "generateContent",
-        "streamGenerateContent",
-        "countTokens",
-    )
-
-
-class GeminiModels(Struct, frozen=True, kw_only=True):
-    """Google's list."""
-
-    models: list[GeminiModel]
 
 
 class ModelPages:
@@ -110,24 +68,16 @@ class ModelPages:
         """Models that can be asked for."""
         if not self._authenticated(request):
             return _error(request, invalid_key())
-        anthropic = _is_anthropic(request)
-        spoken = ("messages",) if anthropic else ("chat", "responses")
-        models = await self.listed(spoken=spoken)
-        if not anthropic:
-            return Models(data=models)
-        infos = [_info(model) for model in models]
-        ends = (infos[0].id, infos[-1].id) if infos else (None, None)
-        return ModelInfos(data=infos, first_id=ends[0], last_id=ends[1])
+        if _is_anthropic(request):
+            return anthropic_list(await self.listed(spoken=("messages",)))
+        return openai_list(await self.listed(spoken=("chat", "responses")))
 
     @page("/v1beta/models", response="The list.", errors=_UNAUTHENTICATED)
     async def gemini(self, request: Request, _: dict[str, Any]) -> GeminiModels | Response:
         """The same as Google lists them."""
         if not self._authenticated(request):
             return _error(request, invalid_key())
-        models = await self.listed(spoken=("gemini",))
-        return GeminiModels(
-            models=[GeminiModel(name=f"models/{m.id}", displayName=m.id) for m in models]
-        )
+        return google_list(await self.listed(spoken=("gemini",)))
 
     @page(
         "/v1/models/{id:path}",
@@ -145,7 +95,7 @@ class ModelPages:
             message = f"no upstream serves a model {id!r}; GET /v1/models lists what is known"
             return _error(request, GatewayError(404, message, "model_not_found"))
         model = Model(id=id, owned_by=upstream.name)
-        return _info(model) if _is_anthropic(request) else model
+        return anthropic_model(model) if _is_anthropic(request) else model
 
     def _authenticated(self, request: Request) -> bool:
         return self._auth.authenticate(request.scope["headers"], request.url.query) is not None
@@ -153,10 +103,6 @@ class ModelPages:
 
 def _is_anthropic(request: Request) -> bool:
     return "anthropic-version" in request.headers
-
-
-def _info(model: Model) -> ModelInfo:
-    return ModelInfo(id=model.id, display_name=model.id)
 
 
 def _error(request: Request, error: GatewayError) -> Response:
