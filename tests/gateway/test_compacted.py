@@ -83,3 +83,16 @@ async def test_two_tails_that_look_alike_are_a_tie(name):
     mine.turns[0] = replace(mine.turns[0], output=())
     sent, _ = await sent_after(mine)
     assert not set().union(*sent) & set().union(*(identities(turn) for turn in other.turns))
+
+
+@pytest.mark.parametrize("name", ["glm", "mistral", "deepseek", "openai", "minimax"])
+async def test_a_tail_without_the_users_words_is_known_by_random_call_ids(name):
+    """A compaction in the middle of a tool loop keeps calls and results, behind a summary."""
+    client = client_of(name, gateway_with(name, POLICIES.get(name, name)))
+    await client.run(10)
+    while not client.turns[-1].calls:
+        await client.run(1)
+    kept = client.turns[-1]
+    client.turns[:] = [replace(kept, input=(Text(text="Summary: much was done."),))]
+    sent, own = await sent_after(client)
+    assert sent == own != [set()]

@@ -44,6 +44,7 @@ def test_the_document_has_the_table():
         ("call_-7598213445662345678", ""),  # GLM
         ("D681PevKs", ""),  # Mistral
         ("vV3DyPqm9", ""),
+        ("2b7b1d9f4", ""),  # Cerebras
     ],
 )
 def test_ids_that_look_random(id, name):
@@ -64,6 +65,7 @@ def test_ids_that_look_random(id, name):
         ("rs_918273", ""),  # drawn from a million
         ("call_1763510400000", ""),  # a time
         ("callabcde", ""),
+        ("abcdef001", ""),
         ("toolCall1", ""),
         ("functions.base64encoder:0", "base64encoder"),
     ],

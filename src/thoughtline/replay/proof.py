@@ -73,6 +73,7 @@ _RANDOM_FORMS = (
     re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
     re.compile(r"\d{17,}"),  # GLM
     re.compile(r"^(?=.*\d[A-Za-z])(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9]{9}$"),  # Mistral
+    re.compile(r"^(?=.*\d[a-f])(?=.*[a-f]\d)[0-9a-f]{9}$"),  # Cerebras
 )
 
 
