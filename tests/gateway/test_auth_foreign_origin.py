@@ -18,6 +18,13 @@ FOREIGN = [
     "http://evil.test:7337",  # its own name, pointed here
     "http://127.0.0.1.evil.test",
     "http://localhost@evil.test",
+    "ftp://evil.test",  # what is no application's
+    "blob://evil.test",
+    "data://evil.test",
+    "filesystem:https://evil.test",
+    "web+evil://evil.test",  # any site may register such a one
+    "javascript://evil.test",
+    "://evil.test",
     "null",  # a sandbox
     "",
     "http://[",
@@ -29,6 +36,11 @@ LOCAL = [
     "http://[::1]:80",
     "vscode-webview://0a1b",  # an application
     "app://obsidian.md",
+    "tauri://localhost",
+    "capacitor://localhost",
+    "chrome-extension://abcdefghijklmnop",
+    "moz-extension://0a1b",
+    "file://",
 ]
 
 

@@ -36,6 +36,13 @@ _FORWARDED = re.compile(
 """Matches headers that proxies, tunnels and CDNs add to what they forward."""
 
 
+_APPLICATIONS = frozenset(
+    """app capacitor chrome-extension electron file ionic moz-extension safari-web-extension tauri
+    vscode-file vscode-webview wails""".split()  # noqa: SIM905 (a list of a word per line is longer)
+)
+"""Schemes of pages that an application or an extension brings along, and no web site has."""
+
+
 class Principal(Struct, frozen=True, kw_only=True):
     """The client that a request was authenticated as."""
 
@@ -69,7 +76,7 @@ class Auth:
         self._admin_token = admin_token
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
         self._hosts = hosts or AllowedHosts()
-        self._identity_header = identity_header.strip().lower().encode("latin-1")
+        self.identity_header = identity_header.strip().lower().encode("latin-1")
 
     def require_principal(self, headers: RawHeaders, query: str) -> Principal:
         """Authenticate a client. Raises `GatewayError` for a wrong key and for foreign pages."""
@@ -83,7 +90,7 @@ class Auth:
     def authenticate(self, headers: RawHeaders, query: str) -> Principal | None:
         """The client; None where client keys are configured and the request shows none of them."""
         if not self._clients:
-            if self._identity_header and (name := self._identity(headers)):
+            if self.identity_header and (name := self._identity(headers)):
                 return Principal(tenant=name, account=name)
             found = credentials(headers, query)
             alone = len(found) == 1
@@ -102,10 +109,10 @@ class Auth:
 
     def _identity(self, headers: RawHeaders) -> str:
         """The client that the configured header names; one that comes twice names nobody."""
-        named = [value for name, value in headers if name == self._identity_header and value]
+        named = [value for name, value in headers if name == self.identity_header and value]
         if len(named) != 1:
             return ""
-        header = self._identity_header.decode("latin-1")
+        header = self.identity_header.decode("latin-1")
         return self.fingerprint.identity("header", header, named[0].decode("latin-1"))
 
     def at_upstream(self, principal: Principal, upstream: Upstream) -> Principal:
@@ -188,7 +195,7 @@ def _embedding_site(sent: Mapping[bytes, bytes]) -> str:
 
 
 def _is_local(origin: str) -> bool:
-    """Whether a page comes from this machine, or from an application and no web site.
+    """Whether a page comes from this machine, or is of an application, which no web site can be.
 
     `null` is the origin of a sandboxed page, and any site can make one.
     """
@@ -199,7 +206,7 @@ def _is_local(origin: str) -> bool:
         return False
     if parts.scheme in ("http", "https"):
         return is_loopback(host)
-    return "://" in origin
+    return parts.scheme in _APPLICATIONS and "://" in origin
 
 
 def _is_loopback(host: str) -> bool:

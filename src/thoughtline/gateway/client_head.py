@@ -49,6 +49,7 @@ class ClientHead:
     handler: App | None = None  # and who that is
     principal: Principal | None = None  # who asks, once that is known
     model_route: ModelRoute | None = None  # of the request before, where it had a history
+    _identity = b""  # the header in which a proxy names the client
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
@@ -69,7 +70,7 @@ class ClientHead:
             principal = auth.require_principal(self.headers, self.query)
             if climbs(self.route.path):
                 raise GatewayError(400, "the path contains `..`; write it without", "invalid_path")
-            self.principal = principal
+            self.principal, self._identity = principal, auth.identity_header
         return self.principal
 
     @property
@@ -102,6 +103,7 @@ class ClientHead:
             decompressed=decompressed,
             gateway_key=self.keyed,
             foreign=upstream.foreign,
+            identity=self._identity,
         )
         return Outbound(
             method=self.method,

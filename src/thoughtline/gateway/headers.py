@@ -84,14 +84,16 @@ def to_upstream(
     decompressed: bool,
     gateway_key: bool = False,
     foreign: bool = False,
+    identity: bytes = b"",
 ) -> list[tuple[str, str]]:
     """The headers of a request to an upstream.
 
     `key` replaces the client's credential. `decompressed`: the body lost its content encoding.
     `gateway_key`: the client's credential is a key of this gateway, and goes to nobody else.
-    `foreign`: it is another provider's, and so is all that may be one.
+    `foreign`: it is another provider's, and so is all that may be one. `identity` is the header in
+    which a proxy in front names the user, to this gateway and to nobody else.
     """
-    removed = _REMOVED[bool(key or gateway_key), decompressed]
+    removed = _REMOVED[bool(key or gateway_key), decompressed] | {identity}
     if foreign:
         removed |= {name for name, _ in headers if is_withheld(name)}
     for name, value in headers:

@@ -226,7 +226,7 @@ class AccessSettings(Section, frozen=True, kw_only=True):
     ] = ()
     identity_header: Annotated[
         Line,
-        "Header in which a proxy in front names the user; no client may be able to send it.",
+        "Header in which a proxy names the user: no client may be able to send it; it ends here.",
     ] = ""
     clients: dict[str, ClientSettings] = {}
 

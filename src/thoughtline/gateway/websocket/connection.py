@@ -243,6 +243,7 @@ class _Connection:
             decompressed=True,
             gateway_key=keyed,
             foreign=upstream.foreign,
+            identity=self.proxy.auth.identity_header,
         )
         if not upstream.supports_websockets:
             made = [one for one in made if not one[1].startswith(_BETA)]
