@@ -58,3 +58,12 @@ async def test_branches_can_be_told_apart_and_switched():
         resumed = await chat.log.resume(chat.id, at=left.turn)
         assert resumed.head == left.turn
         assert (await chat.log.resume(chat.id)).head == right.turn
+
+
+async def test_who_talks_on_in_a_fork_uses_the_session_that_it_goes_on_from():
+    async with talking("openai") as (chat, _):
+        await chat.run("One")
+        fork = await chat.fork()
+        await fork.run("Two")
+        used = {one.session: one.touched for one in await chat.log.store.sessions()}
+        assert used[chat.id] >= fork.turns[-1].started

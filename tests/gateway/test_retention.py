@@ -7,7 +7,7 @@ import pytest
 
 from stores.samples import StillClock, notes, refusal, turn
 from support.built_gateway import BuiltGateway, configured, converse
-from support.gateway import TurnClient
+from support.gateway import TurnClient, gateway_with
 from thoughtline.errors import Unavailable
 from thoughtline.gateway.retention import (
     MAX_INTERVAL,
@@ -103,14 +103,14 @@ async def test_what_nobody_uses_goes_and_what_is_used_stays():
     clock, lines = StillClock(), io.StringIO()
     store = MemoryStore(clock)
     await store.append(whole_turn("idle", "t1", [A]))
-    await store.append(whole_turn("hit", "t2", [B]))
+    await store.append(whole_turn("used", "t2", [B]))
     await store.append(notes("appended"))
     clock.now += 99
-    await store.find("T", [B])
+    store.touch(["used"])
     await store.append(notes("appended"))
     clock.now += 2
     assert await sweep(store, clock, lines=lines).once() == 1
-    assert {s.session for s in await store.sessions()} == {"hit", "appended"}
+    assert {s.session for s in await store.sessions()} == {"used", "appended"}
     await asyncio.sleep(0)  # lines are written when the loop comes round
     assert '"event":"sweep","sessions":1' in lines.getvalue()
 
@@ -266,3 +266,17 @@ async def test_one_of_the_nodes_that_share_a_store_sweeps():
     assert await sweep.once() == 0
     store.leased = True
     assert await sweep.once() == 1
+
+
+async def test_a_look_alike_that_is_found_is_not_used():
+    """The same words begin two conversations."""
+    clock = StillClock()
+    store = MemoryStore(clock)
+    gateway = gateway_with("deepseek", "deepseek", serials=False, store=store)
+    for exchanges in (2, 3):
+        clock.now += 100
+        await TurnClient(gateway, "chat", "deepseek-v4-pro", keep=False).run(exchanges)
+    assert [(one.events > 0, one.touched) for one in await store.sessions()] == [
+        (True, 1200.0),
+        (True, 1100.0),
+    ]

@@ -444,11 +444,17 @@ class Retaining(StoreContract):
         assert seen == [f"s{n}" for n in range(6, -1, -1)]
         assert await store.sessions(limit=0) == []
 
-    async def test_a_hit_touches_its_session(self, store, clock):
+    async def test_who_only_looks_touches_nothing(self, store, clock):
+        await store.append(turn("a", "t1", keys=[A]))
+        clock.now += 5
+        assert A in await store.find("T", [A])
+        assert [s.touched for s in await store.sessions()] == [1000.0]
+
+    async def test_a_use_touches_its_session(self, store, clock):
         await store.append(turn("a", "t1", keys=[A]))
         await store.append(turn("b", "t2", keys=[B]))
         clock.now += 5
-        await store.find("T", [A])
+        store.touch({"a", "nobody"})
         assert [(s.session, s.touched) for s in await store.sessions()] == [
             ("a", 1005.0),
             ("b", 1000.0),
@@ -496,6 +502,7 @@ class Retaining(StoreContract):
         await store.append(replace(turn("own", "t3", '"c"', keys=[A, B]), kept=True))
         clock.now += 90
         assert len((await store.find("T", [B]))[B]) == 2
+        store.touch(["used"])
         clock.now += 20
         found = await store.find("T", [A, B])
         assert [[entry.session for entry in found[key]] for key in (A, B)] == [
@@ -515,12 +522,12 @@ class Retaining(StoreContract):
         assert len((await store.find("T", [A]))[A]) == len(Outcome)  # they are there, as proof
 
     async def test_a_session_in_use_does_not_expire(self, store, clock):
-        await store.append(turn("hit", "t1", keys=[A]))
+        await store.append(turn("used", "t1", keys=[A]))
         await store.append(turn("idle", "t2", keys=[B]))
         clock.now += 100
-        await store.find("T", [A])
+        store.touch(["used"])
         assert await store.purge(untouched_since=1050.0) == 1
-        assert [s.session for s in await store.sessions()] == ["hit"]
+        assert [s.session for s in await store.sessions()] == ["used"]
 
     async def test_a_session_that_a_person_made_does_not_expire(self, store, clock):
         await store.append(notes("captured"))
@@ -1152,10 +1159,10 @@ class Keeping(StoreContract):
         finally:
             await again.close()
 
-    async def test_a_hit_is_kept_when_the_store_is_closed_at_once(self, store, tmp_path, clock):
+    async def test_a_use_is_kept_when_the_store_is_closed_at_once(self, store, tmp_path, clock):
         await store.append(turn("s", "t1", keys=[A]))
         clock.now += 7
-        await store.find("T", [A])
+        store.touch(["s"])
         await store.close()
         again = self.open(tmp_path / "store", clock)
         try:

@@ -24,6 +24,6 @@ async def test_every_other_method_is_passed_on_with_all_arguments(name):
     answer = getattr(CachedStore(behind), name)(**given)
     answer = await answer if inspect.isawaitable(answer) else answer
     handed = getattr(behind, name)
-    assert answer is handed.return_value
+    assert answer is (handed.return_value if name != "touch" else None)
     [call] = handed.call_args_list
     assert [*call.args, *call.kwargs.values()] == [*given.values()]

@@ -216,6 +216,9 @@ class Engine:
         if DROP_BLOCK in plan.skipped_before:
             decision = await keep_dropping(decision)
         exchange = Exchange(self, incoming, decision)
+        own = incoming.session or (plan.parent.session if plan.parent is not None else "")
+        if used := plan.matches.sessions(but=own):
+            self.store.touch(used)
         if path.unique_hints and plan.parent is None and not incoming.session:
             exchange.session = await self._named_session(incoming.tenant, path.unique_hints)
         return exchange

@@ -131,6 +131,14 @@ class Matches(Struct, frozen=True, gc=False):
     at_once: bool  # no tie, no weak evidence: each by its full key or what the next one continues
     last: IndexEntry | None = None  # the last turn of the path that is known for certain
 
+    def sessions(self, *, but: str) -> set[str]:
+        """Return the sessions of these turns, without this one."""
+        return {
+            match.entry.session
+            for match in self.turns
+            if match is not None and match.entry is not None and match.entry.session != but
+        }
+
 
 def match_turns(path: RequestPath, found: Mapping[bytes, Sequence[IndexEntry]]) -> Matches:
     """Find the logged turn of every output of the path."""

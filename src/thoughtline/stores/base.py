@@ -3,7 +3,7 @@
 A store keeps sessions (append-only, gapless `seq`), files index entries under their keys, and finds
 them again in one batch. Everything is scoped by tenant: no method looks across tenants unless it is
 told to (`tenant=None`, for administration). Retention is sliding per session: a session that is in
-use, by an append or by a hit, does not expire.
+use, by an append or because something of it was put back (`touch`), does not expire.
 
 Durability of every implementation: when `append` returns, the batch survives the death of the
 process (`kill -9`). Whether it survives a power cut is stated by the implementation.
@@ -219,11 +219,14 @@ class Store(Protocol):
     ) -> Mapping[bytes, Sequence[IndexEntry]]:
         """Return the entries filed under each key, the last filed first, with their thoughts.
 
-        Keys without entries are left out. A hit extends the session's retention. The thoughts are
-        the turn's reasoning events in the log, in order, each that cannot be read in its place;
-        quarantines in the tenant's log are applied. At most `MAX_CANDIDATES` entries per key; a
-        turn that is filed again replaces its older entry.
+        Keys without entries are left out. Who only looks does not use what is found (`touch`). The
+        thoughts are the turn's reasoning events in the log, in order, each that cannot be read in
+        its place; quarantines in the tenant's log are applied. At most `MAX_CANDIDATES` entries per
+        key; a turn that is filed again replaces its older entry.
         """
+
+    def touch(self, sessions: Collection[str]) -> None:
+        """Note that these sessions are used now; it is written when there is time."""
 
     def changes(self) -> tuple[int, bool]:
         """Return a number that rises when another process has written, and whether it is certain.

@@ -28,6 +28,9 @@ class ForwardingStore:
     def __init__(self, store: Store) -> None:
         self.store = store
 
+    def touch(self, sessions: Collection[str]) -> None:
+        self.store.touch(sessions)
+
     def changes(self) -> tuple[int, bool]:
         return self.store.changes()
 

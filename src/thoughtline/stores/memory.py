@@ -134,10 +134,12 @@ class MemoryStore:
                 filed = [one for one in filed if not self._is_expired(one[0], now)]
             if filed:
                 found[key] = [self._index.with_thoughts(tenant, *one) for one in filed]
-            for session, _ in filed:
-                stored = self._sessions[session]
-                stored.touched = max(stored.touched, now)
         return found
+
+    def touch(self, sessions: Collection[str]) -> None:
+        for session in sessions:
+            if stored := self._sessions.get(session):
+                stored.touched = max(stored.touched, self._clock.wall())
 
     def _is_expired(self, session: str, now: float) -> bool:
         stored = self._sessions[session]

@@ -6,19 +6,21 @@ from thoughtline.stores.postgres import PostgresStore, hits
 A = b"a" * 16
 
 
-async def test_a_use_is_written_once_an_hour(database, db):
+async def test_a_use_is_written_once_an_hour(database, db, monkeypatch):
     store = PostgresStore(database)
     await store.append(turn("s", "t1", keys=[A]))
-    await store.find("T", [A])
-    assert not store._hits
     await db.execute("UPDATE sessions SET touched = touched - 4000")
     before = await db.fetchval("SELECT touched FROM sessions")
-    await store.find("T", [A])
+    store.touch(["s"])
     assert store._hits
     await store.sessions()
     assert await db.fetchval("SELECT touched FROM sessions") > before + 3600
-    await store.find("T", [A])
+    store.touch(["s"])
     assert not store._hits
+    monkeypatch.setattr(hits, "MAX_NOTED", 1)
+    store.touch(["z"])
+    store.touch(["s"])  # it is not known any more that this was noted
+    assert store._hits
     await store.close()
 
 
@@ -28,7 +30,7 @@ async def test_a_use_that_cannot_be_written_stops_nobody_who_reads(database, db,
     store = PostgresStore(database)
     store.retention = 86_400.0
     await store.append(turn("s", "t1", '"hm"', keys=[A]))
-    await db.execute("UPDATE sessions SET touched = touched - 4000")
+    store.touch(["s"])
     for _ in range(3):
         assert A in await store.find("T", [A])
     assert store._hits

@@ -40,7 +40,7 @@ async def test_hits_that_cannot_be_written_wait(tmp_path):
     store = SqliteStore(path, timeout=0.05, clock=clock)
     await store.append(turn("s", "t1", keys=[NAME]))
     clock.now += 9
-    await store.find("T", [NAME])
+    store.touch(["s"])
     with held(path):
         assert [s.touched for s in await store.sessions()] == [1000.0]
     assert [s.touched for s in await store.sessions()] == [1009.0]

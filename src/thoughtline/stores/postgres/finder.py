@@ -120,7 +120,7 @@ class Finder:
         """Return the entries of a look-up, by key, and add those that are damaged, by id."""
         found: dict[bytes, list[IndexEntry]] = {}
         for row in rows[1:]:
-            id, revision, matched, memo, thoughts, refusals, idle = row[2:9]
+            id, revision, matched, memo, thoughts, refusals = row[2:8]
             if memo is None:
                 entry = known[id].entry
             else:
@@ -144,8 +144,6 @@ class Finder:
                     found[key].append(entry)
                 else:
                     found[key] = [entry]
-            if idle is not None:
-                self._hits.add(idle)
         return found
 
     def _with_thoughts(

@@ -1,11 +1,16 @@
-"""Notes that look-ups used a session whose last use was noted a while ago."""
+"""Notes that a session is used: in the background, and again only after a while."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 from thoughtline.errors import StoreError
 from thoughtline.stores.postgres.connections import Connections
+
+MAX_NOTED = 10_000
+"""Sessions of which is known when their use was noted."""
 
 _TOUCH = "SELECT touch_1($1, $2)"
 
@@ -13,9 +18,14 @@ _TOUCH = "SELECT touch_1($1, $2)"
 class Hits:
     """Sessions that were used, and the task that writes it."""
 
-    def __init__(self, connections: Connections, now: Callable[[], float | None]) -> None:
+    def __init__(
+        self, connections: Connections, now: Callable[[], float | None], *, every: float
+    ) -> None:
+        """`every` is how many seconds a use is not noted again: each note is a write."""
         self._connections = connections
         self._now = now
+        self._every = every
+        self._noted: dict[bytes, float] = {}  # session → when its use was noted here
         self._sessions: dict[bytes, None] = {}
         self._at: float | None = None  # of the last hit, where time is given
         self._writing = asyncio.Lock()
@@ -26,6 +36,12 @@ class Hits:
 
     def add(self, session: bytes) -> None:
         """Note a use; it is written in the background."""
+        now = time.monotonic()
+        if now - self._noted.get(session, -inf) < self._every:
+            return
+        if len(self._noted) >= MAX_NOTED:
+            self._noted.clear()
+        self._noted[session] = now
         self._sessions[session] = None
         self._at = self._now()
         if self._task is None or self._task.done():

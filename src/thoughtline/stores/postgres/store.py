@@ -110,7 +110,7 @@ class PostgresStore:
             self._note_written,
             patience=patience,
         )
-        self._hits = Hits(self._connections, self._now)
+        self._hits = Hits(self._connections, self._now, every=self._touch_every)
         self._finder = Finder(
             self._connections,
             self._seals,
@@ -200,6 +200,10 @@ class PostgresStore:
         self, tenant: str, keys: Sequence[bytes]
     ) -> Mapping[bytes, Sequence[IndexEntry]]:
         return await self._finder.find(tenant, keys)
+
+    def touch(self, sessions: Collection[str]) -> None:
+        for session in sessions:
+            self._hits.add(session.encode())
 
     def changes(self) -> tuple[int, bool]:
         return self._finder.changes, False  # somebody may just have written: ask

@@ -133,12 +133,10 @@ class SqliteStore:
             found, missing = self._writer.just_written.find(tenant, keys, changes)
         if missing:
             found |= await self._read(partial(queries.find, tenant=tenant, keys=missing))
-        if self.retention:
-            found = await self._without_expired(found)
-        hit = {entry.session for filed in found.values() for entry in filed}
-        if hit:
-            self._writer.touch(hit, self._clock.wall())
-        return found
+        return await self._without_expired(found) if self.retention else found
+
+    def touch(self, sessions: Collection[str]) -> None:
+        self._writer.touch(sessions, self._clock.wall())
 
     async def _without_expired(
         self, found: dict[bytes, Sequence[IndexEntry]]
