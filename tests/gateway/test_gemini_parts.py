@@ -54,7 +54,20 @@ def in_pairs(parts):
     ]
 
 
-@pytest.mark.parametrize("echo", [one_content, in_pairs])
+def joined(parts):
+    """A third one joins all texts that follow one another, with the signature that ends them."""
+    made = []
+    for part in parts:
+        before = made[-1] if made else {}
+        texts = "text" in part and "text" in before and not before.get("thoughtSignature")
+        if texts and bool(part.get("thought")) == bool(before.get("thought")):
+            made[-1] = {**before, **part, "text": before["text"] + part["text"]}
+        else:
+            made.append(dict(part))
+    return one_content(made)
+
+
+@pytest.mark.parametrize("echo", [one_content, in_pairs, joined])
 async def test_a_run_of_thoughts_leaves_as_it_came(echo):
     gateway = gateway_with("gemini", "gemini")
     contents = [{"role": "user", "parts": [{"text": "Please go ahead."}]}]

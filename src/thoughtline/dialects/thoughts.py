@@ -221,6 +221,16 @@ def joined_part(one: str, other: str) -> str | None:
     return canonical_json({**second, "text": "".join(texts)})
 
 
+def bare_signature(part: str) -> str | None:
+    """Return the signature of a part of Gemini's that holds nothing else, as JSON text."""
+    value = splice.loads(part.encode())
+    if not isinstance(value, dict) or value.get("text") or value.get("thought"):
+        return None
+    signed = [value[key] for key in _SIGNATURE if key in value]
+    alone = len(value.keys() - _TOLD) == len(signed) == 1
+    return splice.dumps(signed[0]).decode() if alone else None
+
+
 def same_spelling(one: str, other: str) -> bool:
     """Whether two JSON texts differ in spaces and escapes only: same key order, same digits."""
     try:

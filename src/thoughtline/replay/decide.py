@@ -39,6 +39,7 @@ from thoughtline.replay.echo import (
     has_foreign_blob,
     output_was_reshaped,
     thoughts_with_places,
+    with_joined_signatures,
 )
 from thoughtline.replay.gaps import last_gap, stays
 from thoughtline.replay.guard import (
@@ -246,6 +247,8 @@ class _Planner:
         reasons: list[str],
     ) -> None:
         """Send the thoughts of a logged turn: put back, left as they came, or corrected."""
+        if echo:
+            placed = with_joined_signatures(turn, placed)
         enough = echo and self.policy.copies and echo_suffices(echo, placed, self.policy)
         anonymous = False
         if self.items:

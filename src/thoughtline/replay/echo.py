@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import PlacedThought
 from thoughtline.dialects.thoughts import (
+    bare_signature,
     joined_part,
     make_thought,
     same_json,
@@ -67,6 +68,20 @@ def echo_is_identical(turn: Turn, echo: Sequence[Thought], placed: Sequence[Plac
     if _are_same(mine, placed):
         return True
     return parts and _are_same(_uncut(mine), _uncut(placed))
+
+
+def with_joined_signatures(turn: Turn, placed: list[PlacedThought]) -> list[PlacedThought]:
+    """Let the signature of an empty part stand on the text that the client has joined it with."""
+    if Carrier.PART not in [p.carrier for p in placed]:
+        return placed
+    signed = [p for p in echoed_in_place(turn) if p.carrier is Carrier.SIGNATURE]
+    on_text = [own for own in signed if own.place.kind != "call"]
+    joined: list[PlacedThought] = []
+    for one in placed:
+        raw = bare_signature(one.raw) if one.carrier is Carrier.PART and on_text else None
+        same = [own for own in on_text if raw and same_thought(own.carrier, own.raw, raw)]
+        joined.append(same[0] if same else one)
+    return joined
 
 
 def echo_stands_in(turn: Turn, echo: Sequence[Thought], placed: Sequence[PlacedThought]) -> bool:
