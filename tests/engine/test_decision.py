@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.engine import answered, asked, message, target
+from support.engine import answered, asked, finish, message, target
 from thoughtline.engine.decision import Overrides
 from thoughtline.errors import Unavailable
 from thoughtline.stores.memory import MemoryStore
@@ -107,6 +107,15 @@ class Outage(MemoryStore):
         return await super().find(tenant, keys)
 
 
+def said_again(dialect):
+    """What the second answer has in place of the first one's."""
+    if dialect == "chat":
+        said = {"role": "assistant", "content": "b", "reasoning_content": "second thought"}
+        return {"choices": [{"index": 0, "finish_reason": "stop", "message": said}]}
+    block = {"type": "thinking", "thinking": "second thought", "signature": "c2Vjb25k"}
+    return {"content": [block, {"type": "text", "text": "b"}]}
+
+
 @pytest.mark.parametrize(
     ("policy", "dialect", "model", "sticky"),
     [
@@ -127,10 +136,19 @@ async def test_a_miss_by_an_outage_is_sticky_only_where_the_prefix_is_bound(
         reply = {"role": "assistant", "content": [block, {"type": "text", "text": "a"}]}
         reply |= {"type": "message", "stop_reason": "end_turn", "model": model}
     common = {"model": model, "max_tokens": 9000, "thinking": {"type": "adaptive"}}
+    if dialect == "chat":
+        common = {"model": model, "tools": TOOLS}
     first = [{"role": "user", "content": "one"}]
     await answered(store, dialect, where, {**common, "messages": first}, reply)
     history = [*first, {"role": "assistant", "content": "a"}, {"role": "user", "content": "two"}]
     store.down = True
     lost = await asked(store, dialect, where, {**common, "messages": history})
     assert lost.decision.lookup_error == "the server restarts"
-    assert bool(lost.decision.replay_plan.skipped) is sticky
+    reply = {**reply, **said_again(dialect)}
+    lost.recording.feed(json.dumps(reply).encode())
+    store.down = False
+    await finish(store, lost)
+    history += [{"role": "assistant", "content": "b"}, {"role": "user", "content": "three"}]
+    later = await asked(store, dialect, where, {**common, "messages": history})
+    assert (b"first thought" in later.decision.body) is not sticky
+    assert b"second thought" in later.decision.body

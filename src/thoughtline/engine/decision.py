@@ -26,7 +26,7 @@ from thoughtline.log.quirks import Need
 from thoughtline.log.turns import Turn
 from thoughtline.replay.decide import plan_replay
 from thoughtline.replay.guard import LostThought, Target
-from thoughtline.replay.match import NO_HINTS, UNKNOWN, RequestPath, hint_digests
+from thoughtline.replay.match import NO_HINTS, RequestPath, hint_digests
 from thoughtline.replay.plan import (
     NO_LIMITS,
     NOTHING_SETTLED,
@@ -151,10 +151,6 @@ def decide(asked: RequestDecision) -> RequestDecision:
     )
     if plan.fields:
         plan = _with_thinking_off(asked, plan)
-    if lookup_error and not asked.target.policy.prefix:
-        # Not the turn is unknown, the store is: the thought goes back when it can be found again.
-        found_out = {key: why for key, why in plan.skipped.items() if why != UNKNOWN}
-        plan = replace(plan, skipped=found_out)
     if asked.predecessor is not None or overrides.noted:
         parent = plan.parent or (asked.predecessor.entry if asked.predecessor else None)
         plan = replace(plan, parent=parent, skipped={**plan.skipped, **overrides.noted})

@@ -177,7 +177,7 @@ def _settled_turns(
         mark=known.mark.followed_by(made[: len(outputs)]),
         kinds=count_kinds(made[: len(outputs)], known.kinds),
         loop=_loop(path.turns[:cut], known),
-        skipped={**known.skipped, **skipped_at(matches[:cut], decision.target.origin)},
+        skipped={**known.skipped, **skipped_at(path.keys[:cut], matches[:cut], decision.target)},
         newly_skipped={key: why for key, why in plan.skipped.items() if key in full_keys},
     )
     return _Turns(

@@ -10,6 +10,7 @@ later ones go out without. Nothing is made up; dangling, refused or foreign thou
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
+from thoughtline.clock import time_of_id
 from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.log.decisions import (
     REFUSED,
@@ -22,7 +23,8 @@ from thoughtline.log.decisions import (
     count_kinds,
 )
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import RIDING, Carrier, Origin, Text, Thought
+from thoughtline.log.keys import TurnKeys
+from thoughtline.log.parts import RIDING, Carrier, Text, Thought
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Place, Turn
 from thoughtline.replay.candidates import TurnMatch
@@ -112,7 +114,7 @@ class _Planner:
         self.items = _ITEM in policy.reads
         self.limits = limits
         self.needs = needs(path, policy)
-        self.skipped_before = {**settled.skipped, **skipped_at(matched.turns, target.origin)}
+        self.skipped_before = {**settled.skipped, **skipped_at(path.keys, matched.turns, target)}
         self.decisions: list[ReplayDecision] = []
         self.revisions: list[Revision] = []
         self.fields: dict[str, bytes] = {}
@@ -455,9 +457,12 @@ class _Planner:
         )
 
 
-def skipped_at(matches: Sequence[TurnMatch | None], there: Origin) -> dict[str, str]:
+def skipped_at(
+    keys: Sequence[TurnKeys | None], matches: Sequence[TurnMatch | None], target: Target
+) -> dict[str, str]:
     """Return what the requests of these turns to this target went out without."""
     before: dict[str, str] = {}
+    there = target.origin
     for match in matches:
         if match is None or match.entry is None or not match.entry.skipped:
             continue
@@ -467,8 +472,34 @@ def skipped_at(matches: Sequence[TurnMatch | None], there: Origin) -> dict[str, 
             there.endpoint,
             there.account,
         ) and {origin.model, origin.asked} & {there.model, there.asked}:
-            before |= match.entry.skipped
+            skipped = match.entry.skipped
+            if not target.policy.prefix and UNKNOWN in skipped.values():
+                skipped = _without_late(skipped, match.entry, keys, matches)
+            before |= skipped
     return before
+
+
+def _without_late(
+    skipped: Mapping[str, str],
+    entry: IndexEntry,
+    keys: Sequence[TurnKeys | None],
+    matches: Sequence[TurnMatch | None],
+) -> dict[str, str]:
+    """Leave out the turns that had ended when they were not known: a store was behind.
+
+    One that ended later is another one, which looks the same.
+    """
+    asked = time_of_id(entry.turn) or 0
+    ended = {
+        own.full.hex(): int(match.entry.at * 1000)
+        for own, match in zip(keys, matches, strict=True)
+        if own is not None and match is not None and match.entry is not None
+    }
+    return {
+        key: why
+        for key, why in skipped.items()
+        if why != UNKNOWN or ended.get(key, asked + 1) > asked
+    }
 
 
 def _first(turn: Turn) -> Place:
