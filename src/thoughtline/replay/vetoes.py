@@ -111,7 +111,7 @@ def _claim(here: Candidates, own_sessions: set[str]) -> _Claim | None:
     """Return which turns an output may be; None where nothing points to a turn that is known."""
     echo, entries = here.echo, here.entries
     claimed = {entry.turn: entry for entry in entries}
-    named = by_hint = False
+    named = narrowed = False
     for evidence in _TURN_EVIDENCE:
         pointed = {entry.turn for entry in entries if echo.points_to(evidence, entry)}
         if pointed or (evidence is Evidence.HANDLE and echo.handle):
@@ -119,12 +119,12 @@ def _claim(here: Candidates, own_sessions: set[str]) -> _Claim | None:
             claimed = {id: entry for id, entry in claimed.items() if id in pointed}
     if not named and here.crowded:  # the turn that the ids point to may be one too many
         kept = {id: e for id, e in claimed.items() if not echo.has_other_call_ids(e)}
-        by_hint = len(kept) < len(claimed)
+        narrowed = len(kept) < len(claimed)
         claimed = kept
     if any(echo.points_to(Evidence.HINT, entry) for entry in entries):
-        by_hint = True
+        narrowed = True
         claimed = {id: entry for id, entry in claimed.items() if entry.session in own_sessions}
-    return _Claim(claimed, named) if named or by_hint else None
+    return _Claim(claimed, named) if named or narrowed else None
 
 
 # -- along a line --------------------------------------------------------------------------------
