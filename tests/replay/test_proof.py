@@ -10,7 +10,7 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.turns import Turn
 from thoughtline.replay.proof import RULES, Echo, Evidence, looks_random, random_form
 
-RECORD = Path(__file__).parents[2] / "docs/adr/0007-what-proves-which-turn-is-meant.md"
+RECORD = Path(__file__).parents[2] / "docs/adr/0003-what-proves-which-turn-is-meant.md"
 ROWS = [
     Evidence.HANDLE,
     Evidence.SEAL,
