@@ -19,7 +19,7 @@ from thoughtline.engine.turn_ids import client_call_id
 from thoughtline.errors import Unreadable, WireError, fault
 from thoughtline.gateway.asgi import Send
 from thoughtline.gateway.relay import Commit, Relay, Start
-from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
+from thoughtline.log.events import Outcome, StopReason, StreamEvent, TurnEnded
 from thoughtline.log.usage import Usage
 
 _SAID = (Outcome.COMPLETED, Outcome.CAPPED)
@@ -115,7 +115,7 @@ class TranslatedRelay(Relay):
     def _end(self) -> bytes:
         """The end, and what waited for it. Raises `WireError` for an answer that is none."""
         ended = self._recording.capture.ended or TurnEnded(outcome=Outcome.ABORTED)
-        if ended.outcome not in _SAID:
+        if ended.outcome not in _SAID and ended.stop is not StopReason.FILTER:
             raise self._failure(ended.reason)
         complete = ended.outcome is Outcome.COMPLETED
         told = self._write(self._blocks.end(complete=complete))

@@ -52,6 +52,7 @@ _STOPS = {
     "function_call": StopReason.CALLS,
     "length": StopReason.LENGTH,
     "content_filter": StopReason.FILTER,
+    "sensitive": StopReason.FILTER,
 }
 
 
@@ -184,8 +185,11 @@ def decode(body: bytes) -> ChatAnswer:
     """Read a valid body whose thoughts are all members of the message."""
     read = _body(body)
     choice = read.choices[0] if read.choices else None
-    if choice is None or choice.message is None:
-        return ChatAnswer(read.id, read.model, read.usage, read.error, base_resp=read.base_resp)
+    if choice is None or choice.message is None:  # what is filtered may have none
+        reason = None if choice is None else choice.finish_reason
+        return ChatAnswer(
+            read.id, read.model, read.usage, read.error, reason, base_resp=read.base_resp
+        )
     message: dict[str, Any] = {}
     raws: dict[tuple[Carrier, int], str] = {}
     for name, raw in choice.message.items():
@@ -228,9 +232,10 @@ def lenient(body: bytes) -> ChatAnswer:
     )
     choices = document.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    if isinstance(choice, dict) and isinstance(message := choice.get("message"), dict):
-        answer.finish_reason, answer.message = choice.get("finish_reason"), message
-        answer.raws = _raws(body)
+    if isinstance(choice, dict):
+        answer.finish_reason = choice.get("finish_reason")
+        if isinstance(message := choice.get("message"), dict):
+            answer.message, answer.raws = message, _raws(body)
     return answer
 
 
@@ -280,9 +285,10 @@ class ChatBodyReader(ChatBaseReader):
         self.about(answer)
         if answer.base_resp is not None:
             self.fail_if_refused(answer.base_resp)
+        if answer.message is not None or answer.finish_reason is not None:
+            self.finish(answer.finish_reason)
         if answer.message is None:
             return []
-        self.finish(answer.finish_reason)
         if len(body) > MAX_ANSWER_PARTS:  # a smaller one does not have so many
             for name in ("content", "tool_calls"):
                 if isinstance(elements := answer.message.get(name), list):

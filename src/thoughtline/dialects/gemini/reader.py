@@ -50,6 +50,10 @@ _STOPS = {
     "BLOCKLIST": StopReason.FILTER,
     "PROHIBITED_CONTENT": StopReason.FILTER,
     "SPII": StopReason.FILTER,
+    "MODEL_ARMOR": StopReason.FILTER,
+    "IMAGE_SAFETY": StopReason.FILTER,
+    "IMAGE_PROHIBITED_CONTENT": StopReason.FILTER,
+    "IMAGE_RECITATION": StopReason.FILTER,
 }
 _FINISHES = {1: "STOP", 2: "MAX_TOKENS", 3: "SAFETY", 4: "RECITATION", 5: "OTHER"}
 _BLOCKS = {1: "SAFETY", 2: "OTHER", 3: "BLOCKLIST", 4: "PROHIBITED_CONTENT"}
@@ -199,6 +203,7 @@ class GeminiReader(BaseReader):
         blocked = _reason(member(member(document, "promptFeedback"), "blockReason"), _BLOCKS)
         if blocked:
             self.fail(blocked)
+            self.stop = StopReason.FILTER
         if says_anything(error := document.get("error")):
             self.fail(error)
 

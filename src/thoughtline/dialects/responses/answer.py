@@ -29,7 +29,7 @@ _INCOMPLETE = {
     StopReason.LENGTH: "max_output_tokens",
     StopReason.WINDOW: "max_output_tokens",
     StopReason.FILTER: "content_filter",
-    StopReason.OTHER: "content_filter",
+    StopReason.OTHER: "max_output_tokens",
 }
 _TYPES = {
     ToolKind.FUNCTION: "function_call",
