@@ -16,9 +16,15 @@ def upstream(name, **more):
     return Upstream(**{"name": name, "base_url": HERE, "policy": "generic", **more})
 
 
-def entry(endpoint=HERE, *, account="", tenant="T"):
+def entry(endpoint=HERE, *, account="", tenant="T", provider="generic"):
     return ThoughtEntry(
-        position=(1, 0), tenant=tenant, session="s", turn="t", endpoint=endpoint, account=account
+        position=(1, 0),
+        tenant=tenant,
+        session="s",
+        turn="t",
+        endpoint=endpoint,
+        account=account,
+        provider=provider,
     )
 
 
@@ -83,3 +89,26 @@ def test_one_of_the_settings_goes_before_one_that_is_only_known():
     found = UpstreamEntries([upstream("mine"), upstream("known", configured=False)], AUTH)
     assert found.made_by(entry()) == "mine"
     assert found.alike("mine") == ("known", "mine")
+
+
+@pytest.mark.parametrize("key", ["", "same"])
+def test_other_providers_at_one_address_are_told_by_what_made_the_entry(key):
+    one = upstream("one", key=key, policy="deepseek")
+    two = upstream("two", key=key, policy="kimi")
+    twin = upstream("twin", key=key, policy="kimi")
+    found = UpstreamEntries([one, two, twin], AUTH)
+    assert found.selected("one").providers == {HERE: "deepseek"}
+    assert found.selected("two").providers == {HERE: "kimi"}
+    assert found.alike("one") == ()
+    assert found.alike("two") == ("twin", "two")
+    made = account(one)
+    assert found.made_by(entry(account=made, provider="deepseek")) == "one"
+    assert found.made_by(entry(account=made, provider="kimi")) is None  # one of two
+    assert found.made_by(entry(account=made, provider="glm")) is None
+
+
+@pytest.mark.parametrize("name", ["mimo", "MiMo", "xiaomi-mimo", "Xiaomi-MiMo"])
+def test_an_upstream_is_found_by_any_of_its_names(name):
+    found = UpstreamEntries([upstream("mimo", policy="mimo")], AUTH)
+    assert found.selected(name) == EntryFilter(provider="mimo", endpoints=(HERE,))
+    assert UpstreamEntries([], AUTH).selected(name) == EntryFilter(provider="mimo")

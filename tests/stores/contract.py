@@ -593,6 +593,7 @@ class Counting(StoreContract):
             oldest=2.0,
             newest=9.0,
             entries=2,  # a thought before two calls is one thought
+            listed=3,  # and stands twice in a listing
             chars=7,
             oldest_entry=2.0,
             newest_entry=3.0,
@@ -600,6 +601,11 @@ class Counting(StoreContract):
             by_model={"v4": EntryCount(entries=2, chars=7)},
         )
         assert (await store.stats(sessions=False)).entries == 2
+        assert (await store.stats(sessions=False, tenant="T")).listed == 3
+        assert len(await store.entries(limit=9)) == 3
+        await store.summarise()
+        assert (await store.stats()).listed == (await store.stats(tenant="T")).listed == 3
+        assert (await store.stats(tenant="B")).listed == 0
         assert (await store.stats(tenant="T")).entries == 2
         assert (await store.stats(tenant="B")).entries == 0
         assert (await store.stats(tenant="B")).turns == 1
@@ -731,6 +737,21 @@ class Listing(StoreContract):
         assert await store.forget(only("work")) == 1
         assert await store.erase(only("home")) == 1
         assert await ids(store, ALL_ENTRIES) == [("t4", ""), ("t3", ""), ("t2", "")]
+
+    async def test_of_an_endpoint_only_one_provider(self, store):
+        there = "https://api.test"
+        for number, provider in enumerate(("deepseek", "kimi", "deepseek")):
+            origin = replace(ORIGIN, provider=provider)
+            await store.append(turn("s", f"t{number}", '"a"', origin=origin))
+        named = EntryFilter(provider="up", endpoints=(there,))
+        only = replace(named, providers={there: "kimi"})
+        for _ in range(2):
+            assert len(await ids(store, named)) == 3
+            assert await ids(store, only) == [("t1", "")]
+            assert await store.entries(only, offset=1) == []
+            await store.summarise()
+        assert await store.forget(only) == 1
+        assert await ids(store, named) == [("t2", ""), ("t0", "")]
 
     async def test_an_empty_thought_is_not_listed(self, store):
         await store.append(turn("s", "t1", '""', keys=[A], chars=0))

@@ -141,12 +141,14 @@ def _upstream_entries(name: str) -> UpstreamEntries:
     from thoughtline.gateway.build import make_directory
     from thoughtline.gateway.settings import load
     from thoughtline.gateway.upstream_entries import UpstreamEntries
+    from thoughtline.providers.catalogue import known_name
 
     given = click.get_current_context().params
     flags = {flag: given.get(flag) for flag in ("config", "store_url")}
     settings = load(flags, os.environ, Path.cwd())
     upstreams = list(make_directory(settings))
-    named = [one for one in upstreams if one.name.lower() == name.lower()]
+    lowered = name.lower()
+    named = [one for one in upstreams if one.name.lower() in (lowered, known_name(lowered))]
     places = {endpoint for one in named for endpoint in one.all_endpoints}
     there = [one for one in upstreams if not places.isdisjoint(one.all_endpoints)]
     options, secret = settings.store, b""

@@ -63,7 +63,7 @@ class FailedApi:
     @page(
         "/api/requests/failed",
         parameters=[
-            row_limit("How many at once; clamped to 1..200."),
+            row_limit(),
             string("before", "Only those before the one with this id."),
             string("session", "Only of this session's conversation."),
             string("tenant", "Only of this tenant."),

@@ -67,6 +67,7 @@ class StoreStats(Struct, frozen=True, kw_only=True):
     oldest: float | None = None  # time of the first event, and of the last
     newest: float | None = None
     entries: int = 0  # indexed turns with thoughts, each counted once
+    listed: int = 0  # these in a listing, which has each once for every tool call
     chars: int = 0  # of their thoughts, as people read them
     oldest_entry: float | None = None
     newest_entry: float | None = None
@@ -95,6 +96,7 @@ class EntryFilter(Struct, frozen=True, kw_only=True):
     provider: str | None = None
     endpoints: tuple[str, ...] = ()  # with `provider`: entries of these endpoints match as well
     accounts: dict[str, str] = {}  # of an endpoint only this account, or `CLIENTS_OWN`
+    providers: dict[str, str] = {}  # of an endpoint only what this provider made
     model: str | None = None  # as asked for
     call: str | None = None  # the id of a tool call
     session: str | None = None

@@ -339,6 +339,9 @@ class MemoryStore:
                 for stored in found
                 for e in stored.index.values()
             ],
+            listed=sum(
+                len(rules.shown_calls(e)) for stored in found for e in stored.index.values()
+            ),
         )
 
     async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:

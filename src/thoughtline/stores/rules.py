@@ -275,6 +275,7 @@ def filter_matches(entry_filter: EntryFilter, tenant: str, entry: IndexEntry) ->
             entry_filter.provider in {None, origin.provider}
             or (
                 origin.endpoint in entry_filter.endpoints
+                and entry_filter.providers.get(origin.endpoint) in {None, origin.provider}
                 and is_of_account(origin, entry_filter.accounts.get(origin.endpoint), tenant)
             )
         )
@@ -347,10 +348,11 @@ def make_stats(
     turns: int,
     span: tuple[float | None, float | None],
     summaries: Iterable[EntrySummary],
+    listed: int,
 ) -> StoreStats:
     """Make the statistics of a store from their parts; a summary may be a sum of several.
 
-    Here the `entries` of a summary count turns, each once.
+    Here the `entries` of a summary count turns, each once; `listed` counts one for each call.
     """
     counted = [summary for summary in summaries if summary.entries]
     return StoreStats(
@@ -360,6 +362,7 @@ def make_stats(
         oldest=span[0],
         newest=span[1],
         entries=sum(summary.entries for summary in counted),
+        listed=listed,
         chars=sum(summary.chars for summary in counted),
         oldest_entry=min((summary.first for summary in counted), default=None),
         newest_entry=max((summary.last for summary in counted), default=None),

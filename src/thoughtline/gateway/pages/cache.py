@@ -69,7 +69,7 @@ _IN_BACKGROUND = {
     202: PageResponse("It goes on; ask the page that `location` names how far it is.", (Deletion,))
 }
 _PAGING = (
-    row_limit("Entries on a page, at least 1; more than 200 are 200."),
+    row_limit("Entries on a page; clamped to 1..200."),
     string(
         "cursor",
         "The `nextCursor` of the page before.",
@@ -99,6 +99,7 @@ class CacheStats(Struct, frozen=True, kw_only=True, rename="camel"):
     memory_entries: int
     db_entries: int
     total_entries: int
+    listed_entries: int
     total_chars: int
     hits: int
     misses: int
@@ -203,9 +204,10 @@ class CachePages:
                 peer=client_address(request.scope),
                 turns=sorted({entry.turn for entry in entries}),
             )
+        live = [entry for entry in entries if not self._expired(entry)]
         return CachePage(
             stats=self._stats(await self._store.stats(sessions=False)),
-            entries=[self._entry(entry, thoughts=thoughts) for entry in entries],
+            entries=[self._entry(entry, thoughts=thoughts) for entry in live],
             next_cursor="{}.{}".format(*entries[-1].position) if more else None,
         )
 
@@ -329,6 +331,7 @@ class CachePages:
             memory_entries=self._store.remembered,
             db_entries=stats.entries,
             total_entries=stats.entries,
+            listed_entries=stats.listed,
             total_chars=stats.chars,
             hits=counts.hits,
             misses=counts.misses,
@@ -340,8 +343,16 @@ class CachePages:
             newest_entry=_time(stats.newest_entry),
         )
 
+    def _expires(self, entry: ThoughtEntry) -> float | None:
+        """When it is not found any more; None: never."""
+        return entry.touched + self._retention if self._retention and not entry.kept else None
+
+    def _expired(self, entry: ThoughtEntry) -> bool:
+        """Whether it is not put back any more, and is only not swept away yet."""
+        expires = self._expires(entry)
+        return expires is not None and expires < self._clock.wall()
+
     def _entry(self, entry: ThoughtEntry, *, thoughts: bool) -> CacheEntry:
-        expires = entry.touched + self._retention if self._retention and not entry.kept else None
         return CacheEntry(
             tool_call_id=entry.call or None,
             provider=entry.provider,
@@ -350,7 +361,7 @@ class CachePages:
             reasoning=readable(entry.thoughts) if thoughts else None,
             char_count=entry.chars,
             created_at=_time(entry.at) or "",
-            expires_at=_time(expires),
+            expires_at=_time(self._expires(entry)),
             turn=entry.turn,
             session=entry.session,
             tenant=entry.tenant or ANONYMOUS,

@@ -27,7 +27,7 @@ Handler = Callable[[Request, dict[str, Any]], Awaitable[Any]]
 """Takes a request and its query's values; gives a response, or a struct that is sent as JSON."""
 _H = TypeVar("_H", bound=Callable[..., Awaitable[Any]])
 
-_INTEGER = re.compile(r"-?[0-9]{1,15}")
+_INTEGER = re.compile(r"(-?[0-9]{1,15})(?:\.0{1,9})?")  # a whole number may be written `2.0`
 _MAX_INTEGER = 10**15 - 1
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -106,14 +106,15 @@ class Parameter(Struct, frozen=True, kw_only=True):
     location: str = "query"
     expected: str = ""  # what an error says that was expected
     default: Any = None
-    maximum: int | None = None  # to which a greater integer is reduced
+    clamp: tuple[int, int] | None = None  # an integer beyond these is the nearer of them
     missing: str = ""  # what an error says where a parameter that is needed is not given
 
     def describe(self) -> Schema:
         """The parameter in `/openapi.json`."""
         required = {"required": True} if self.location == "path" or self.missing else {}
         described = {"name": self.name, "in": self.location, "description": self.description}
-        return described | required | {"schema": self.schema}
+        empty = {"allowEmptyValue": True} if self.clamp is not None else {}
+        return described | required | empty | {"schema": self.schema}
 
     def parse(self, text: str) -> Any:
         """The value of a query's text. Raises `PageError` where the schema forbids it."""
@@ -128,12 +129,13 @@ class Parameter(Struct, frozen=True, kw_only=True):
         return text
 
     def _parse_integer(self, text: str) -> int:
-        if not _INTEGER.fullmatch(text):
+        found = _INTEGER.fullmatch(text)
+        if found is None:
             raise PageError(f"`{self.name}` is {text[:40]!r}; expected a whole number")
-        number = int(text)
+        number = int(found[1])
         if not self.schema["minimum"] <= number <= self.schema["maximum"]:
             raise PageError(f"`{self.name}` is {number}; expected {self.expected}")
-        return number if self.maximum is None else min(number, self.maximum)
+        return number if self.clamp is None else min(max(number, self.clamp[0]), self.clamp[1])
 
 
 def string(name: str, description: str, *, expected: str = "", **schema: Any) -> Parameter:
@@ -152,7 +154,7 @@ MAX_LIMIT = 200
 
 
 def row_limit(
-    description: str = "How many at once, at least 1; more than 200 are 200.", *, default: int = 50
+    description: str = "How many at once; clamped to 1..200.", *, default: int = 50
 ) -> Parameter:
     """The `limit` of a listing: how many rows are asked for."""
     return integer("limit", description, 1, MAX_LIMIT, default=default)
@@ -169,19 +171,20 @@ def integer(
 ) -> Parameter:
     """An integer of the query; outside of its limits it is an error.
 
-    Where no `expected` says what an error would say, one above the maximum is reduced to it.
+    Where no `expected` says what an error would say, it is clamped, and an empty one is left out.
     """
+    least, most = (minimum, maximum) if expected else (-_MAX_INTEGER, _MAX_INTEGER)
     return Parameter(
         name=name,
         description=description,
         schema={
             "type": "integer",
-            "minimum": minimum,
-            "maximum": maximum if expected else _MAX_INTEGER,
+            "minimum": least,
+            "maximum": most,
         },
-        expected=expected or f"{minimum} to {maximum}",
+        expected=expected or "a whole number",
         default=default,
-        maximum=None if expected else maximum,
+        clamp=None if expected else (minimum, maximum),
     )
 
 
@@ -213,6 +216,8 @@ def parse_query(request: Request, parameters: Sequence[Parameter]) -> dict[str, 
             raise PageError(f"there is no parameter {name!r}; {expected}", "unknown_parameter")
         if name in values:
             raise PageError(f"`{name}` is given twice; expected one")
+        if not text and known[name].clamp is not None:
+            continue
         if not text:
             raise PageError(f"`{name}` is empty; give it a value, or leave it out")
         values[name] = known[name].parse(text)

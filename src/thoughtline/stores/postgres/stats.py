@@ -7,7 +7,8 @@ from thoughtline.stores.postgres.migrations import load
 
 _SESSIONS = load("sum_sessions.sql")
 _ENTRIES = """
-SELECT provider, model, count(*) AS entries, sum(chars) AS chars, min(at) AS first, max(at) AS last
+SELECT provider, model, count(*) AS entries, sum(chars) AS chars, min(at) AS first, max(at) AS last,
+       sum(shown) AS listed
 FROM entries WHERE shown > 0 AND ($1::bytea IS NULL OR tenant = $1) GROUP BY provider, model
 """
 
@@ -27,9 +28,10 @@ async def stats(connections: Connections, tenant: str | None, *, sessions: bool)
         )
         for row in found
     ]
+    listed = sum(row["listed"] for row in found)
     if not sessions:
         return rules.make_stats(
-            sessions=0, events=0, turns=0, span=(None, None), summaries=summaries
+            sessions=0, events=0, turns=0, span=(None, None), summaries=summaries, listed=listed
         )
     (held,) = await connections.slowly(_SESSIONS, of)
     return rules.make_stats(
@@ -38,4 +40,5 @@ async def stats(connections: Connections, tenant: str | None, *, sessions: bool)
         turns=int(held["turns"]),
         span=(held["oldest"], held["newest"]),
         summaries=summaries,
+        listed=listed,
     )

@@ -204,7 +204,8 @@ def _skip(db: Connection, entry_filter: EntryFilter, last: int, offset: int) -> 
     """Leave out whole blocks of entries; returns where to go on, and how many are still to go."""
     position = summaries.position(db, "entries")
     newest = db.execute("SELECT max(position) FROM batches").fetchone()[0] or 0
-    if _is_narrow(entry_filter) or entry_filter.accounts or newest > position:
+    told_apart = entry_filter.accounts or entry_filter.providers
+    if _is_narrow(entry_filter) or told_apart or newest > position:
         return last, offset
     kinds = _listed(_kinds(db, entry_filter))
     while offset > BLOCK:

@@ -74,6 +74,7 @@ FROM sessions WHERE :tenant IS NULL OR tenant = (SELECT number FROM tenants WHER
 """
 _ENTRY_SUMS = load("sum_entries.sql")
 _ENTRY_TIMES = load("entry_times.sql")
+_LISTED = load("count_listed.sql")
 _EXPIRED = """
 SELECT session FROM sessions
 WHERE session IN (SELECT value FROM json_each(:sessions)) AND touched < :since AND NOT kept
@@ -353,6 +354,7 @@ def stats(db: Connection, tenant: str | None, *, sessions: bool = True) -> Store
         totals = db.execute(_TOTALS, values).fetchone() if sessions else (0, 0, 0, None, None)
         sums = db.execute(_ENTRY_SUMS, values).fetchall()
         first, last = db.execute(_ENTRY_TIMES, values).fetchone()
+        (listed,) = db.execute(_LISTED, values).fetchone()
     finally:
         db.execute("ROLLBACK")
     count, events, turns, oldest, newest = totals
@@ -361,6 +363,7 @@ def stats(db: Connection, tenant: str | None, *, sessions: bool = True) -> Store
         events=events,
         turns=turns,
         span=(oldest, newest),
+        listed=listed,
         summaries=[
             rules.EntrySummary(provider, model, entries, chars, first, last)
             for provider, model, entries, chars in sums
