@@ -21,6 +21,7 @@ from support.transports import (
 )
 from thoughtline.errors import Unavailable
 from thoughtline.stores.memory import MemoryStore
+from thoughtline.testing import serving
 from thoughtline.transports import AsyncTransport, Transport
 
 # -- thoughts come back ----------------------------------------------------------------------------
@@ -76,6 +77,22 @@ async def test_two_credentials_share_nothing_unless_they_are_one_account(sims):
                 headers={"authorization": "Bearer another-key"},
             )
         assert second.headers["x-thoughtline-replay"].startswith(restored)
+
+
+@pytest.mark.parametrize("limit", [{"keep_last": 1}, {"keep_last": 0}, {"loop_only": True}])
+def test_thoughts_that_nobody_demands_can_be_limited(limit):
+    restored = {}
+    with serving("vllm") as sims:
+        url = sims.url("vllm") + "/chat/completions"
+        for options in ({}, limit):
+            mount = Transport("memory://", policy="vllm", **options)
+            with httpx2.Client(transport=mount) as kept:
+                replies = talk(kept, url, 7, opening=f"limited {bool(options)}")
+            assert [reply.status_code for reply in replies] == [200] * 7
+            audit = sims["vllm"].requests[-1].audit
+            assert (audit.misplaced, audit.foreign) == (0, 0)
+            restored[bool(options)] = audit.exact
+    assert restored[True] < restored[False]
 
 
 async def test_strict_is_an_error_instead_of_a_placeholder():

@@ -19,6 +19,7 @@ from thoughtline.gateway.auth import Auth, Principal
 from thoughtline.gateway.options import GatewayObserver, ProxyOptions
 from thoughtline.gateway.proxy import Proxy
 from thoughtline.providers.contracts import policy_names
+from thoughtline.replay.plan import ReplayLimits
 from thoughtline.stores import open_store
 from thoughtline.stores.base import Batch, Store
 from thoughtline.stores.cached import CachedStore
@@ -47,6 +48,8 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
             requests); otherwise a keyed hash of the credential says so.
         secret: the key of that hash; if none is given, the one that the gateway has for this store.
         strict: answer 409 instead of going on without a thought that the provider demands.
+        keep_last: put back thoughts of the last so many turns only, where none is demanded.
+        loop_only: put back thoughts of the running tool loop only, where none is demanded.
         commit_wait: how many seconds the end of a response waits for the store at most.
         observer: who is told what happens.
         keys: where the master keys are that seal what is stored, with the URL of a store:
@@ -62,6 +65,8 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         account: str = "",
         secret: bytes = b"",
         strict: bool = False,
+        keep_last: int | None = None,
+        loop_only: bool = False,
         commit_wait: float = 2.0,
         observer: GatewayObserver | None = None,
         keys: str = "",
@@ -79,7 +84,12 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
             store=opened,
             wire=InnerWire(self._inner),
             observer=observer or _Quiet(),
-            options=ProxyOptions(keepalive=0, commit_wait=commit_wait, strict=strict),
+            options=ProxyOptions(
+                keepalive=0,
+                commit_wait=commit_wait,
+                strict=strict,
+                limits=ReplayLimits(last=keep_last, loop_only=loop_only),
+            ),
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
