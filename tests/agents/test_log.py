@@ -85,9 +85,8 @@ async def test_a_system_prompt_is_written_where_it_changes():
             assert (await other.resume(moved.session)).options.system in ("Be brief.", "")
 
 
-async def test_the_old_name_of_a_limit_still_works():
+async def test_a_limit_of_exchanges_is_at_least_one():
     async with thoughtline.open() as log:
-        assert (await log.create(most=3)).options.max_exchanges == 3
         assert (await log.create(max_exchanges=4)).options.max_exchanges == 4
         with pytest.raises(ValueError, match="max_exchanges=0: a run takes at least one"):
             await log.create(max_exchanges=0)

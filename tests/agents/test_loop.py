@@ -216,7 +216,7 @@ async def test_a_run_takes_at_least_one_exchange():
     async with talking("deepseek") as (chat, _):
         for most in (0, -1):
             with pytest.raises(thoughtline.ThoughtlineError, match="at least one exchange"):
-                await chat.log.create(most=most)
+                await chat.log.create(max_exchanges=most)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])

@@ -10,12 +10,10 @@ from thoughtline.dialects import DIALECTS
 from thoughtline.engine.client_source import ClientSource
 from thoughtline.errors import Unavailable
 from thoughtline.log.index import IndexEntry, index_entry
-from thoughtline.log.keys import reference_key, rolling_keys
-from thoughtline.log.parts import Call, Origin, Result, Text
+from thoughtline.log.keys import reference_key
+from thoughtline.log.parts import Origin, Text
 from thoughtline.log.turns import Turn
-from thoughtline.replay.match import match_turns, request_path
-from thoughtline.stores.base import Batch
-from thoughtline.stores.memory import MemoryStore
+from thoughtline.replay.match import request_path
 
 KEYS = [reference_key("item", name) for name in ("a", "b")]
 PATH = SimpleNamespace(lookup_keys=lambda: KEYS, keys=())
@@ -120,24 +118,3 @@ async def test_without_a_tie_nothing_more_is_asked():
     store.found = {name: entries[:1] for name, entries in store.found.items()}
     found, _ = await ask(path, store)
     assert (store.asked, len(found[key])) == ((), 1)
-
-
-async def test_parallel_calls_that_an_earlier_version_filed_are_found():
-    """In those, their order counted."""
-    store = MemoryStore()
-    calls = (Call(name="b", arguments="{}", id="1"), Call(name="a", arguments="{}", id="2"))
-    results = (Result(content="x", call="1"), Result(content="y", call="2"))
-    turns = [
-        Turn(input=(Text(text="go"),), output=calls, id="t1", session="s"),
-        Turn(input=results, output=(Text(text="Done."),), id="t2", parent="t1", session="s"),
-    ]
-    entries = [
-        index_entry(turn, keys)
-        for turn, keys in zip(turns, rolling_keys(turns, in_order=True)[0], strict=True)
-    ]
-    for entry in entries:
-        await store.append(Batch(session="s", tenant="tenant", drafts=(), index=(entry,)))
-    path = request_path([*turns, Turn(input=(Text(text="next"),))])
-    source = ClientSource(store, "tenant", SystemClock(), DIALECTS["chat"])
-    found, _ = await source.look_up(path, ())
-    assert [m.entry.turn for m in match_turns(path, found).turns if m] == ["t1", "t2"]

@@ -188,14 +188,6 @@ def test_which_call_a_result_is_of_counts(ids):
     assert (one.full, one.local) != (other.full, other.local)
 
 
-def test_earlier_versions_counted_the_order():
-    one, other = (keys.rolling_keys(parallel(o), in_order=True)[0] for o in ((0, 1, 2), (2, 1, 0)))
-    assert one[0].full != other[0].full
-    assert one[0].content != other[0].content
-    assert keys.has_parallel_calls(parallel(range(3)))
-    assert not keys.has_parallel_calls([Turn(output=(call("{}"), *text("a")))])
-
-
 # --- the rolling key -----------------------------------------------------------------------------
 
 

@@ -98,7 +98,6 @@ class Log:
         max_exchanges: int = 50,
         tool_timeout: float | None = 120.0,
         id: str = "",
-        most: int | None = None,
     ) -> Chat:
         """Create a session. It is in the store once its first turn has started.
 
@@ -110,14 +109,13 @@ class Log:
             max_exchanges: exchanges that one run may take before it is capped.
             tool_timeout: seconds that a call of a tool without its own `timeout` may take.
             id: the session's id; a new one when empty.
-            most: the old name of `max_exchanges`.
         """
         options = _options(
             provider=provider,
             system=system,
             tools=tools,
             permit=permit,
-            max_exchanges=max_exchanges if most is None else most,
+            max_exchanges=max_exchanges,
             tool_timeout=tool_timeout,
         )
         writer = self._session_writer(id or self.clock.new_id())
@@ -136,7 +134,6 @@ class Log:
         permit: Permission | None = None,
         max_exchanges: int = 50,
         tool_timeout: float | None = 120.0,
-        most: int | None = None,
     ) -> Chat:
         """Open a session of the store, at the turn that started last, or at the one given.
 
@@ -149,7 +146,6 @@ class Log:
             permit: as for `create`.
             max_exchanges: as for `create`.
             tool_timeout: as for `create`.
-            most: the old name of `max_exchanges`.
         """
         writer = await self._existing(session)
         chat = Chat(self, writer, ChatOptions())
@@ -160,7 +156,7 @@ class Log:
             system=system_prompt(chat.turns) if system is None else system,
             tools=tools,
             permit=permit,
-            max_exchanges=max_exchanges if most is None else most,
+            max_exchanges=max_exchanges,
             tool_timeout=tool_timeout,
         )
         return chat

@@ -63,8 +63,6 @@ class ClientSource:
                 for index, keys in enumerate(path.keys)
                 if keys is not None and keys.full not in found
             ]
-            if unfound and resumed is None:
-                found = await self._with_earlier_keys(path, found, unfound)
         except StoreError as error:
             return {}, str(error)
         trouble = self._store.trouble if unfound else ""
@@ -75,22 +73,6 @@ class ClientSource:
             }
         key = undecided_key(path, found)
         return (found if key is None else await self._with_continued(found, key)), trouble
-
-    async def _with_earlier_keys(
-        self, path: RequestPath, found: Found, unfound: Sequence[int]
-    ) -> Found:
-        """What was found, and what earlier versions filed: the order of parallel calls counted."""
-        if not k.has_parallel_calls(path.turns[: unfound[-1] + 1]):
-            return found
-        earlier, _ = k.rolling_keys(path.turns, in_order=True)
-        renamed: dict[bytes, bytes] = {}
-        for index in unfound:
-            now, then = path.keys[index], earlier[index]
-            if now is not None and then is not None and now != then:
-                old, new = (then.full, then.local, then.content), (now.full, now.local, now.content)
-                renamed |= zip(old, new, strict=True)
-        filed = await self._store.find(self._tenant, list(renamed))
-        return {**{renamed[key]: entries for key, entries in filed.items()}, **found}
 
     async def _with_continued(self, found: Found, key: bytes) -> Found:
         """What was found, the entries under this key with how far they were continued."""

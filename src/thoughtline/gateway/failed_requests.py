@@ -93,7 +93,7 @@ class FailedRequests:
         with contextlib.suppress(StoreError):  # a store that is down is said elsewhere
             async with self._turn:
                 self._current = self._current or await self._newest()
-                batch = Batch(session=self._current, tenant=TENANT, drafts=(made,))
+                batch = Batch(id=made.id, session=self._current, tenant=TENANT, drafts=(made,))
                 if await self._store.append(batch) >= MAX_EVENTS - 1:
                     await self._switch()
 

@@ -134,19 +134,15 @@ _START = bytes(KEY_SIZE)
 
 
 class RollingKey:
-    """Computes the keys of the turns along a path, each in time proportional to that turn alone.
+    """Computes the keys of the turns along a path, each in time proportional to that turn alone."""
 
-    `in_order` gives the keys of earlier versions, in which the order of parallel calls counted.
-    """
+    __slots__ = ("_full", "_input", "_output", "_parallel")
 
-    __slots__ = ("_full", "_in_order", "_input", "_output", "_parallel")
-
-    def __init__(self, *, in_order: bool = False) -> None:
+    def __init__(self) -> None:
         self._full = _START  # full key up to and including the last output
         self._output = _START  # content key of the last output
         self._input = _EMPTY  # hash of the input since then
         self._parallel: _ParallelCalls | None = None  # in the last output
-        self._in_order = in_order
 
     @classmethod
     def behind(cls, output: Sequence[Part], keys: TurnKeys) -> "RollingKey":
@@ -157,14 +153,14 @@ class RollingKey:
         return made
 
     def __copy__(self) -> "RollingKey":
-        twin = RollingKey(in_order=self._in_order)
+        twin = RollingKey()
         twin._full, twin._output, twin._input = self._full, self._output, self._input
         twin._parallel = self._parallel
         return twin
 
     def add_input(self, parts: Sequence[Part]) -> None:
         """Set the input of the next turn."""
-        if self._parallel is not None and not self._in_order:
+        if self._parallel is not None:
             parts = self._parallel.ordered(parts)
         state = _plain_hash()
         state.update(visible(parts, is_input=True))
@@ -196,8 +192,7 @@ class RollingKey:
 
     def _keys_of_many(self, parts: Sequence[Part], parallel: _ParallelCalls | None) -> TurnKeys:
         if parallel is not None:
-            calls = parallel.visible if self._in_order else sorted(parallel.visible)
-            return self._keys(visible_calls(calls))
+            return self._keys(visible_calls(sorted(parallel.visible)))
         keys = self._keys(visible_parts(parts, is_input=False))
         texts = _trimmed_texts(parts)
         if texts is None:
@@ -232,7 +227,7 @@ def input_hash(parts: Sequence[Part]) -> bytes:
 
 
 def rolling_keys(
-    turns: Iterable[Turn], *, in_order: bool = False, after: RollingKey | None = None
+    turns: Iterable[Turn], *, after: RollingKey | None = None
 ) -> tuple[list[TurnKeys | None], RollingKey]:
     """Return the keys of every turn (None: it has no output) and the rolling key after the last.
 
@@ -240,7 +235,7 @@ def rolling_keys(
     is part of the full keys after it all the same. `after` is the rolling key after an output that
     stands before these turns.
     """
-    rolling = RollingKey(in_order=in_order) if after is None else copy(after)
+    rolling = RollingKey() if after is None else copy(after)
     keys: list[TurnKeys | None] = []
     unanswered = False
     for turn in turns:
@@ -250,11 +245,6 @@ def rolling_keys(
         unanswered = not turn.output
         keys.append(None if unanswered else rolling.add_output(turn.output))
     return keys, rolling
-
-
-def has_parallel_calls(turns: Iterable[Turn]) -> bool:
-    """Whether an output has more than one call: earlier versions may have filed it otherwise."""
-    return any(len([part for part in turn.output if type(part) is Call]) > 1 for turn in turns)
 
 
 def reference_key(kind: str, value: str) -> bytes:

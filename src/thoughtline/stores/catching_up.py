@@ -38,7 +38,7 @@ class CatchUp:
         certain what was deleted: all are to be written again.
         """
         await self._delete_what_came_in_between()  # the last time that failed
-        since = min([self._held(batch) for batch, _ in waiting])
+        since = min([batch.held for batch, _ in waiting])
         deleted = await self._deletions.noted_since(since)
         writing = [self._write(batch, adopted, deleted) for batch, adopted in waiting]
         written = await asyncio.gather(*writing, return_exceptions=True)
@@ -56,30 +56,14 @@ class CatchUp:
                     await self._delete_again(deletion)
             self._unchecked = None
 
-    def _held(self, batch: Batch) -> float:
-        """Return since when a batch waits; an earlier version has saved it without saying that."""
-        return batch.held or max([entry.at for entry in batch.index], default=self._clock.wall())
-
     async def _write(self, batch: Batch, adopted: bool, deleted: Sequence[NotedDeletion]) -> Batch:
         if adopted:  # whoever wrote since has seen nothing of it
-            batch = replace(batch, expect=None, held=self._held(batch))
-            batch = batch if batch.id else await self._unwritten(batch)
+            batch = replace(batch, expect=None)
         left = left_of(batch, deleted)
         if left is None:
             return replace(batch, index=())
         await self._store.append(left)
         return left
-
-    async def _unwritten(self, batch: Batch) -> Batch:
-        """Return what the store does not have of a batch that a dead process may have written.
-
-        An earlier version saved it, without an id by which the store would know it. Its entries
-        were written with its events, and may have been erased since.
-        """
-        known = {event.id for event in await self._store.read(batch.session)}
-        drafts = tuple([draft for draft in batch.drafts if draft.id not in known])
-        index = batch.index if drafts or not batch.drafts else ()
-        return replace(batch, drafts=drafts, index=index)
 
     async def _delete_again(self, deletion: NotedDeletion) -> None:
         which = deletion.which
