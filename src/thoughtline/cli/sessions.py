@@ -94,6 +94,7 @@ async def show(log: Log, *, session: str, thoughts: bool, at: str | None, as_jso
         chat.switch(find_turn(folded, at))
     if as_json:
         _write_json(chat, thoughts=thoughts)
+        _refuse_damage(log, id)
         return
     click.echo(f"session {id}")
     if folded.origin:
@@ -102,6 +103,13 @@ async def show(log: Log, *, session: str, thoughts: bool, at: str | None, as_jso
     for turn in chat.turns:
         _write_turn(turn, numbers.get(turn.id), thoughts=thoughts)
     _write_branches(chat, numbers)
+    _refuse_damage(log, id)
+
+
+def _refuse_damage(log: Log, session: str) -> None:
+    """End with an error where something of a session could not be read: not all of it was shown."""
+    if reason := log.store.damage.reason(session):
+        raise click.ClickException(f"not all of it can be read: {reason}")
 
 
 def _write_json(chat: Chat, *, thoughts: bool) -> None:
@@ -213,6 +221,7 @@ async def export(log: Log, *, session: str, alone: bool, output: Path | None) ->
 
     id = await find_session(log, session)
     _write_lines([line async for line in log.export_lines(id, alone=alone)], output)
+    _refuse_damage(log, id)
 
 
 def _write_lines(lines: list[str], output: Path | None) -> None:

@@ -127,7 +127,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
 @lru_cache(128)
 def _versioned(base_url: str, dialect: str, path: str) -> str:
     """The path with the version that its client left out, where one is needed."""
-    if unversioned(path) != path or has_version(base_url):
+    if has_version(path) or has_version(base_url):
         return path
     spoken = DIALECTS.get(dialect)
     if spoken is None:

@@ -18,6 +18,8 @@ _BY_CODE = {
     "unsupported_encoding": "Send the body uncompressed, or install `thoughtline[zstd]`.",
     "request_too_large": "Shorten the conversation, or raise `server.max_body_bytes`.",
     "thought_missing": "Start a new conversation, or do without strict mode for this one.",
+    "previous_response_not_found": "Send the whole conversation: what the request goes on from is "
+    "not in the log, or is somebody else's.",
     "untranslatable": "Leave that out of the request, or ask an upstream that speaks this API.",
     "ambiguous_body": "Write each key of the JSON body once.",
     "upstream_unreachable": "Is the upstream up, and is its address right? `thoughtline doctor` "
