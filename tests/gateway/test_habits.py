@@ -4,6 +4,7 @@ Of the Messages and the Responses API; those of Chat Completions are in `test_co
 """
 
 import json
+from itertools import count
 
 import pytest
 
@@ -155,3 +156,35 @@ async def test_no_item_misses_its_pair(name, habit):
     if habit not in (without_words_beside_calls, calls_first):  # what it led to is gone, or moved
         told += "; misplaced=0"
     assert told in audit(gateway)
+
+
+OWN = {"message": "msg", "function_call": "fc"}
+
+
+def numbered(items, ids):
+    """Continue: ids of its own making for messages and calls."""
+    return [
+        {**item, "id": f"{OWN[item['type']]}_{next(ids):04}"} if item["type"] in OWN else item
+        for item in items
+    ]
+
+
+@pytest.mark.parametrize("thoughts", ["left out", "kept"])
+@pytest.mark.parametrize("name", ["openai", "azure", "xai"])
+async def test_ids_of_the_clients_own_making_cost_no_thought(name, thoughts):
+    gateway = gateway_with(name, name)
+    asked = {"model": simulator(name).models()[0], "store": False, "tools": FUNCTIONS}
+    history = [{"role": "user", "content": "Question 0"}]
+    ids = count()
+    for n in range(8):
+        reply = await gateway.post("/v1/responses", {**asked, "input": history})
+        assert reply.status == 200, reply.body
+        items = json.loads(reply.body)["output"]
+        called = [item["call_id"] for item in items if item["type"] == "function_call"]
+        results = [{"type": "function_call_output", "call_id": id, "output": "ok"} for id in called]
+        asks = [{"role": "user", "content": f"Question {n + 1}"}]
+        echo = items if thoughts == "kept" else without_thoughts(items)
+        history = [*history, *numbered(echo, ids), *(results or asks)]
+    if thoughts == "left out":
+        assert statuses(gateway) == [200] * 8
+    assert "altered=0; missing=0; misplaced=0" in audit(gateway)

@@ -39,6 +39,7 @@ from thoughtline.replay.echo import (
     echoed_in_place,
     foreign_field,
     has_foreign_blob,
+    has_own_item_ids,
     output_was_reshaped,
     thoughts_with_places,
     with_joined_signatures,
@@ -258,11 +259,11 @@ class _Planner:
             reshaped = not kept and output_was_reshaped(turn, entry, placed)
             if reshaped:
                 placed = without_item_ids(placed)
-            anonymous = reshaped or bool(reasons)
+            anonymous = reshaped or bool(reasons) or has_own_item_ids(turn, entry)
         if echo and not reasons and (enough or echo_is_identical(turn, echo, placed)):
             action = Action.EXACT
-            if echo_is_respelled(echo, placed):
-                self._revise(index, placed)
+            if anonymous or echo_is_respelled(echo, placed):
+                self._revise(index, placed, anonymous=anonymous)
         else:
             action = Action.REPLACED if echo else _RESTORED
             self._revise(index, placed, anonymous=anonymous)

@@ -18,7 +18,7 @@ from thoughtline.dialects.thoughts import (
 )
 from thoughtline.log import keys as k
 from thoughtline.log.index import IndexEntry
-from thoughtline.log.parts import RIDING, Blob, Carrier, Part, Thought
+from thoughtline.log.parts import RIDING, Blob, Carrier, Part, Text, Thought
 from thoughtline.log.turns import Place, Turn, output_shape, places
 from thoughtline.providers.contracts import Policy
 from thoughtline.replay.guard import NEEDS_FOLLOWER, Target, guard
@@ -155,6 +155,18 @@ def output_was_reshaped(turn: Turn, entry: IndexEntry, placed: Sequence[PlacedTh
         return True
     ids = [call.id for call in turn.calls]
     return len(ids) > 1 and ids != list(entry.calls) and sorted(ids) == sorted(entry.calls)
+
+
+def has_own_item_ids(turn: Turn, entry: IndexEntry) -> bool:
+    """Whether a client numbers texts or calls behind sealed items itself.
+
+    The provider looks behind such an item for the id that it has given.
+    """
+    if not any(t.seals and t.carrier is Carrier.ITEM for t in entry.thoughts):
+        return False
+    ids = [part.id for part in turn.output if type(part) is Text]
+    ids += [call.item for call in turn.calls]
+    return any(id and k.reference_key("item", id) not in entry.keys for id in ids)
 
 
 def foreign_field(
