@@ -9,7 +9,7 @@ import pytest
 from support.gateway import InProcessGateway, SimWire, TurnClient, audit, statuses
 from thoughtline.cli.simulated import FIELDS, POLICIES
 from thoughtline.stores.memory import MemoryStore
-from thoughtline.testing import simulator
+from thoughtline.testing import FrozenClock, simulator
 
 
 class Behind(MemoryStore):
@@ -33,13 +33,14 @@ HERE = ["deepseek", "kimi-k3", "glm", "openai", "xai", "gemini", "openrouter"]
 
 async def moved(name):
     """A conversation whose first answer waits at one gateway, and that goes on at another."""
-    sim, policy = simulator(name), POLICIES.get(name, name)
-    first = InProcessGateway(SimWire(sim), policy, store=Behind())
-    second = InProcessGateway(SimWire(sim), policy, store=Behind())
+    sim, policy, clock = simulator(name), POLICIES.get(name, name), FrozenClock()
+    first = InProcessGateway(SimWire(sim), policy, store=Behind(), clock=clock)
+    second = InProcessGateway(SimWire(sim), policy, store=Behind(), clock=clock)
     fields = FIELDS.get(name)
     client = TurnClient(first, sim.dialect, sim.models()[0], keep=False, fields=fields)
     await client.run(1)
     client.gateway = second
+    clock.advance(1)
     answer = await client.say(*client.next())
     assert answer.status == 200
     assert "missed=1" in answer.header("x-thoughtline-replay")
@@ -64,13 +65,15 @@ async def test_it_stays_out_where_later_thoughts_were_made_without_it():
     assert set(statuses(second)) == {200}
 
 
-async def test_what_looks_the_same_and_ended_later_is_another_turn():
+@pytest.mark.parametrize("later", [0, 1])
+async def test_what_looks_the_same_and_ended_later_is_another_turn(later):
     """A conversation that began before the gateway; then another one makes the same moves."""
-    sim = simulator("deepseek", serials=False)
-    gateway = InProcessGateway(SimWire(sim), "deepseek")
+    sim, clock = simulator("deepseek", serials=False), FrozenClock()
+    gateway = InProcessGateway(SimWire(sim), "deepseek", clock=clock)
     old = TurnClient(gateway, "chat", "deepseek-v4-pro", keep=False)
     await old.run(1, direct=True)
     await old.run(1)
+    clock.advance(later)
     new = TurnClient(gateway, "chat", "deepseek-v4-pro", keep=False)
     await new.run(1)
     answer = await old.say(*old.next())

@@ -96,7 +96,15 @@ class InProcessGateway:
     """A gateway with one upstream."""
 
     def __init__(
-        self, wire, policy="generic", *, store=None, url="http://sim", observer=None, **options
+        self,
+        wire,
+        policy="generic",
+        *,
+        store=None,
+        url="http://sim",
+        observer=None,
+        clock=None,
+        **options,
     ):
         self.wire = wire
         self.store = store or MemoryStore()
@@ -109,6 +117,7 @@ class InProcessGateway:
             wire=wire,
             observer=self.notes,
             options=ProxyOptions(**options),
+            clock=clock,
         )
 
     async def get(self, path, headers):

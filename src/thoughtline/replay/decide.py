@@ -488,7 +488,7 @@ def _without_late(
 ) -> dict[str, str]:
     """Leave out the turns that had ended when they were not known: a store was behind.
 
-    One that ended later is another one, which looks the same.
+    One that ended later, or in the same millisecond, is another one, which looks the same.
     """
     asked = time_of_id(entry.turn) or 0
     ended = {
@@ -499,7 +499,7 @@ def _without_late(
     return {
         key: why
         for key, why in skipped.items()
-        if why != UNKNOWN or ended.get(key, asked + 1) > asked
+        if why != UNKNOWN or ended.get(key, asked) >= asked
     }
 
 
