@@ -5,11 +5,13 @@ Only a request that is translated is read this way. Whatever one dialect can say
 is named in `left`, so that it is never dropped in silence.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from thoughtline.dialects.values import flag, number, string, strings, whole_number
+from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Part, ToolKind
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -91,6 +93,53 @@ def unread(
         for name, value in members.items()
         if name not in read and value not in (*_NOTHING, *usual.get(name, ()))
     ]
+
+
+_PLAIN: Mapping[str, Callable[[Any], Any]] = {
+    "max_tokens": whole_number,
+    "temperature": number,
+    "top_p": number,
+    "top_k": whole_number,
+    "seed": whole_number,
+    "frequency_penalty": number,
+    "presence_penalty": number,
+    "stop": strings,
+    "verbosity": string,
+    "parallel_calls": flag,
+}
+"""Fields of `RequestParams` that are one value, and how it is read from a member."""
+
+
+def read_plain(names: Mapping[str, str], members: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `RequestParams` that have members of these names."""
+    return {field: _PLAIN[field](members.get(name)) for field, name in names.items()}
+
+
+def write_plain(
+    names: Mapping[str, str],
+    params: RequestParams,
+    takes: Capabilities,
+    *,
+    refused: Collection[str] = (),
+    by_hand: Collection[str] = (),
+) -> tuple[dict[str, Any], list[str]]:
+    """The members of these names, and the fields that are asked for and not written.
+
+    `refused`: fields that this endpoint does not take; `by_hand`: those that need more than a name.
+    """
+    asked = {name: getattr(params, name) for name in _PLAIN}
+    asked |= {"max_tokens": token_limit(params, takes), "stop": list(params.stop)}
+    asked["parallel_calls"] = params.parallel_calls if params.tools else None
+    said = {name: value for name, value in asked.items() if value not in (None, "", [])}
+    written = {names[field]: said[field] for field in names if field in said.keys() - refused}
+    return written, [field for field in said if field in refused or field not in (*names, *by_hand)]
+
+
+def token_limit(params: RequestParams, takes: Capabilities) -> int | None:
+    """The tokens that an answer may have: as asked, and not more than the endpoint gives."""
+    if params.max_tokens is None or not takes.max_output:
+        return params.max_tokens
+    return min(params.max_tokens, takes.max_output)
 
 
 def read_effort(value: Any, left: list[str]) -> str:

@@ -1,6 +1,5 @@
 """What a Chat Completions request asks beside its messages, read from one, written for another."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from thoughtline.dialects import splice
@@ -17,24 +16,35 @@ from thoughtline.dialects.params import (
     effort_of_budget,
     nearest_effort,
     read_effort,
+    read_plain,
     unread,
+    write_plain,
 )
 from thoughtline.dialects.values import (
     flag,
     mapping,
-    number,
     sequence,
     string,
-    strings,
     whole_number,
 )
 from thoughtline.log.capabilities import Capabilities, EffortStyle
 from thoughtline.log.parts import Note, Part, Result, Text, ToolKind
 
-_READ = frozenset(
+_PLAIN = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "parallel_calls": "parallel_tool_calls",
+    "stop": "stop",
+    "top_k": "top_k",
+    "seed": "seed",
+}
+"""Params that are one value, by the members that say them."""
+_READ = frozenset(_PLAIN.values()) | frozenset(
     """model messages stream stream_options tools functions tool_choice function_call
-    parallel_tool_calls max_tokens max_completion_tokens temperature top_p top_k seed
-    frequency_penalty presence_penalty stop response_format verbosity n
+    max_completion_tokens response_format verbosity n
     reasoning reasoning_effort reasoning_split include_reasoning separate_reasoning thinking
     enable_thinking thinking_budget chat_template_kwargs
     store metadata user session_id safety_identifier prompt_cache_key
@@ -59,7 +69,9 @@ def read_params(request: Request) -> RequestParams:
     if form.get("type", "text") not in ("text", "json_object", "json_schema"):
         left.append("response_format")
     options = mapping(document.get("stream_options"))
-    limit = whole_number(document.get("max_completion_tokens"))
+    plain = read_plain(_PLAIN, document)
+    if (limit := whole_number(document.get("max_completion_tokens"))) is not None:
+        plain["max_tokens"] = limit
     shown = _shown(document)
     return RequestParams(
         model=request.model,
@@ -68,23 +80,15 @@ def read_params(request: Request) -> RequestParams:
         inputs=inputs,
         tools=_tools(document),
         tool_choice=choice,
-        parallel_calls=flag(document.get("parallel_tool_calls")),
         effort=_effort(document, request.thinking, left),
         thinking=request.thinking is True or shown is True,
         wants_thoughts=shown is not False,
-        max_tokens=whole_number(document.get("max_tokens")) if limit is None else limit,
-        temperature=number(document.get("temperature")),
-        top_p=number(document.get("top_p")),
-        top_k=whole_number(document.get("top_k")),
-        seed=whole_number(document.get("seed")),
-        frequency_penalty=number(document.get("frequency_penalty")),
-        presence_penalty=number(document.get("presence_penalty")),
-        stop=strings(document.get("stop")),
         output_format=_format(form),
         verbosity=string(document.get("verbosity")),
         wants_usage=options.get("include_usage") is True,
         left=tuple(left),
         refused=() if document.get("n") in (None, 1) else (f"n={document['n']}",),
+        **plain,
     )
 
 
@@ -227,26 +231,12 @@ def _format(form: dict[str, Any]) -> OutputFormat | None:
 def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
     """The members of a body that ask the same of a Chat Completions provider."""
     fields, left = _written_effort(params, takes)
-    limit = params.max_tokens
-    if limit is not None and takes.max_output:
-        limit = min(limit, takes.max_output)
-    simple: Mapping[str, Any] = {
-        "max_completion_tokens" if takes.developer_role else "max_tokens": limit,
-        "temperature": params.temperature,
-        "top_p": params.top_p,
-        "frequency_penalty": params.frequency_penalty,
-        "presence_penalty": params.presence_penalty,
-        "parallel_tool_calls": params.parallel_calls if params.tools else None,
-        "stop": list(params.stop) or None,
-        "top_k": params.top_k if takes.top_k else None,
-        "seed": params.seed if takes.seed else None,
-    }
-    fields |= {name: value for name, value in simple.items() if value is not None}
-    left += [
-        name
-        for name in ("top_k", "seed")
-        if getattr(params, name) is not None and name not in fields
-    ]
+    refused = [name for name in ("top_k", "seed") if not getattr(takes, name)]
+    plain, unsaid = write_plain(_PLAIN, params, takes, refused=refused, by_hand=("verbosity",))
+    if takes.developer_role and "max_tokens" in plain:
+        plain = {"max_completion_tokens": plain.pop("max_tokens")} | plain
+    fields |= plain
+    left += unsaid
     if params.tool_choice is not None and params.tools:
         fields["tool_choice"] = _written_choice(params.tool_choice)
     if params.output_format is not None:

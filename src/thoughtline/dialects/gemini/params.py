@@ -1,7 +1,6 @@
 """What a `generateContent` request asks beside its contents, read from one, written for another."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from thoughtline.dialects import splice
@@ -18,11 +17,12 @@ from thoughtline.dialects.params import (
     effort_of_budget,
     nearest_effort,
     read_effort,
+    read_plain,
     unread,
+    write_plain,
 )
 from thoughtline.dialects.values import (
     mapping,
-    number,
     sequence,
     string,
     strings,
@@ -35,9 +35,19 @@ from thoughtline.log.parts import Part, Result, Text
 _READ = frozenset(
     "model contents systemInstruction tools toolConfig generationConfig labels".split()  # noqa: SIM905 (a list of a word per line is longer)
 )
-_READ_CONFIG = frozenset(
-    """candidateCount maxOutputTokens temperature topP topK seed frequencyPenalty presencePenalty
-    stopSequences responseMimeType responseSchema responseJsonSchema thinkingConfig""".split()  # noqa: SIM905 (a list of a word per line is longer)
+_PLAIN = {
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "seed": "seed",
+    "frequency_penalty": "frequencyPenalty",
+    "presence_penalty": "presencePenalty",
+    "stop": "stopSequences",
+}
+"""Params that are one value, by the members that say them."""
+_READ_CONFIG = frozenset(_PLAIN.values()) | frozenset(
+    """candidateCount responseMimeType responseSchema responseJsonSchema thinkingConfig""".split()  # noqa: SIM905 (a list of a word per line is longer)
 )
 """Members that are read, or that only say whose a request is."""
 _USUAL = {"responseModalities": (["TEXT"],)}
@@ -49,9 +59,9 @@ _MODES = {"AUTO": "auto", "NONE": "none", "ANY": "required", "VALIDATED": "auto"
 def read_params(request: Request) -> RequestParams:
     """Read a request once more, for another dialect. Members come in camel or in snake case."""
     document = splice.loads(request.body)
-    config = mapping(member(document, "generationConfig"))
+    config = _camel(mapping(member(document, "generationConfig")))
     tools, hosted = _tools(member(document, "tools"))
-    left = unread(_camel(document), _READ) + unread(_camel(config), _READ_CONFIG, _USUAL)
+    left = unread(_camel(document), _READ) + unread(config, _READ_CONFIG, _USUAL)
     calling = mapping(member(document, "toolConfig"))
     left += unread(_camel(calling), ("functionCallingConfig",))
     if string(member(config, "responseMimeType")) not in ("", "text/plain", "application/json"):
@@ -68,23 +78,17 @@ def read_params(request: Request) -> RequestParams:
         effort=_effort(thinking, left),
         thinking=request.thinking is True,
         wants_thoughts=member(thinking, "includeThoughts") is not False,
-        max_tokens=whole_number(member(config, "maxOutputTokens")),
-        temperature=number(config.get("temperature")),
-        top_p=number(member(config, "topP")),
-        top_k=whole_number(member(config, "topK")),
-        seed=whole_number(config.get("seed")),
-        frequency_penalty=number(member(config, "frequencyPenalty")),
-        presence_penalty=number(member(config, "presencePenalty")),
-        stop=strings(member(config, "stopSequences")),
         output_format=_format(config),
         left=(*left, *hosted),
         refused=() if several in (None, 1) else (f"candidateCount={several}",),
+        **read_plain(_PLAIN, config),
     )
 
 
 def _camel(members: dict[str, Any]) -> dict[str, Any]:
-    """Members by their names in camel case."""
-    return {_SNAKE.sub(lambda found: found[1].upper(), name): members[name] for name in members}
+    """Members by their names in camel case, which counts where a member comes in both."""
+    names = {name: _SNAKE.sub(lambda found: found[1].upper(), name) for name in members}
+    return {camel: member(members, camel) for camel in names.values()}
 
 
 def _system(instruction: Any) -> str:
@@ -210,20 +214,7 @@ def _format(config: dict[str, Any]) -> OutputFormat | None:
 
 def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
     """The members of a body that ask the same of a `generateContent` provider."""
-    limit = params.max_tokens
-    if limit is not None and takes.max_output:
-        limit = min(limit, takes.max_output)
-    simple: Mapping[str, Any] = {
-        "maxOutputTokens": limit,
-        "temperature": params.temperature,
-        "topP": params.top_p,
-        "topK": params.top_k,
-        "seed": params.seed,
-        "frequencyPenalty": params.frequency_penalty,
-        "presencePenalty": params.presence_penalty,
-        "stopSequences": list(params.stop) or None,
-    }
-    config = {name: value for name, value in simple.items() if value is not None}
+    config, unsaid = write_plain(_PLAIN, params, takes, by_hand=("parallel_calls",))
     thinking, left = _written_effort(params, takes)
     config["thinkingConfig"] = thinking
     if params.output_format is not None:
@@ -233,8 +224,7 @@ def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
     fields: dict[str, Any] = {"generationConfig": config}
     if params.tool_choice is not None and params.tools:
         fields["toolConfig"] = _written_choice(params.tool_choice)
-    if params.verbosity:
-        left.append("verbosity")
+    left += unsaid
     if params.parallel_calls is False and params.tools:
         left.append("parallel_tool_calls")
     return ParamFields(fields=fields, left=tuple(left))

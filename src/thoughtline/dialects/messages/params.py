@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import Request
 from thoughtline.dialects.media import media
@@ -16,15 +18,16 @@ from thoughtline.dialects.params import (
     effort_of_budget,
     nearest_effort,
     read_effort,
+    read_plain,
+    token_limit,
     unread,
+    write_plain,
 )
 from thoughtline.dialects.values import (
     flag,
     mapping,
-    number,
     sequence,
     string,
-    strings,
     whole_number,
 )
 from thoughtline.log.capabilities import Capabilities, EffortStyle
@@ -36,9 +39,17 @@ _UNSAID_EFFORT = "medium"
 """How hard a model thinks whose client asks for thoughts, and not for an effort."""
 _BILLING = re.compile(r"x-anthropic-billing-header:.*", re.DOTALL)
 """A line for Anthropic alone that changes from request to request, and with it the prefix."""
-_READ = frozenset(
-    """model messages system stream max_tokens temperature top_p top_k stop_sequences tools
-    tool_choice thinking output_config output_format
+_SAMPLING = ("temperature", "top_p", "top_k")
+_PLAIN = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stop": "stop_sequences",
+}
+"""Params that are one value, by the members that say them."""
+_READ = frozenset(_PLAIN.values()) | frozenset(
+    """model messages system stream tools tool_choice thinking output_config output_format
     metadata context_management cache_control betas anthropic_version anthropic_beta""".split()  # noqa: SIM905 (a list of a word per line is longer)
 )
 """Members that are read, or that only say whose a request is and how its provider keeps it."""
@@ -67,14 +78,10 @@ def read_params(request: Request) -> RequestParams:
         effort=_effort(thinking, read_effort(output.get("effort"), left)),
         thinking=request.thinking is True,
         wants_thoughts=thinking.get("display") != "omitted",
-        max_tokens=whole_number(document.get("max_tokens")),
-        temperature=number(document.get("temperature")),
-        top_p=number(document.get("top_p")),
-        top_k=whole_number(document.get("top_k")),
-        stop=strings(document.get("stop_sequences")),
         output_format=OutputFormat(schema=mapping(form.get("schema"))) if form else None,
         left=(*left, *hosted),
         refused=_forced(choice, sequence(document.get("tools")), tools),
+        **read_plain(_PLAIN, document),
     )
 
 
@@ -207,28 +214,23 @@ def _effort(thinking: dict[str, Any], effort: str) -> str:
 
 # -- writing -------------------------------------------------------------------------------------
 
-_NOT_HERE = ("seed", "frequency_penalty", "presence_penalty", "verbosity")
-
 
 def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
     """The members of a body that ask the same of a Messages provider."""
-    limit = params.max_tokens or takes.max_output or DEFAULT_MAX_TOKENS
-    if takes.max_output:
-        limit = min(limit, takes.max_output)
-    left = [name for name in _NOT_HERE if getattr(params, name) not in (None, "")]
+    limit = token_limit(params, takes) or takes.max_output or DEFAULT_MAX_TOKENS
     forced = params.tool_choice is not None and params.tool_choice.mode == "required"
-    fields, unsaid = _written_effort(params, takes, limit, forced=forced)
+    fields, left = _written_effort(params, takes, limit, forced=forced)
+    refused: tuple[str, ...] = ()
+    if fields.get("thinking", {}).get("type", "disabled") != "disabled":
+        refused = _SAMPLING
+    elif params.temperature is not None:
+        refused = ("top_p",)  # newer models refuse both
+    limited = replace(params, max_tokens=limit)
+    plain, unsaid = write_plain(
+        _PLAIN, limited, takes, refused=refused, by_hand=("parallel_calls",)
+    )
+    fields |= plain
     left += unsaid
-    thinks = "thinking" in fields and fields["thinking"]["type"] != "disabled"
-    sampling = {name: getattr(params, name) for name in ("temperature", "top_p", "top_k")}
-    said = {name: value for name, value in sampling.items() if value is not None}
-    taken = {} if thinks else dict(said)
-    if "temperature" in taken:
-        taken.pop("top_p", None)  # newer models refuse both
-    left += [name for name in said if name not in taken]
-    fields |= {"max_tokens": limit, **taken}
-    if params.stop:
-        fields["stop_sequences"] = list(params.stop)
     if params.tools:
         fields |= _written_choice(params.tool_choice, params.parallel_calls)
     if params.output_format is not None and params.output_format.schema is not None:

@@ -1,6 +1,5 @@
 """What a Responses request asks beside its items, read from one and written for another."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from thoughtline.dialects import splice
@@ -15,16 +14,25 @@ from thoughtline.dialects.params import (
     ToolSpec,
     nearest_effort,
     read_effort,
+    read_plain,
     unread,
+    write_plain,
 )
 from thoughtline.dialects.responses.items import Side, input_parts, item_type, side
-from thoughtline.dialects.values import flag, mapping, number, sequence, string, whole_number
+from thoughtline.dialects.values import flag, mapping, sequence, string
 from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Blob, Note, Part, Result, Text, ToolKind
 
-_READ = frozenset(
-    """model input instructions stream stream_options tools tool_choice parallel_tool_calls
-    reasoning max_output_tokens temperature top_p text previous_response_id
+_PLAIN = {
+    "max_tokens": "max_output_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "parallel_calls": "parallel_tool_calls",
+}
+"""Params that are one value, by the members that say them."""
+_READ = frozenset(_PLAIN.values()) | frozenset(
+    """model input instructions stream stream_options tools tool_choice
+    reasoning text previous_response_id
     background conversation prompt
     store include metadata client_metadata user session_id safety_identifier prompt_cache_key
     prompt_cache_retention prompt_cache_options generate type""".split()  # noqa: SIM905 (a list of a word per line is longer)
@@ -60,17 +68,14 @@ def read_params(request: Request) -> RequestParams:
         inputs=inputs,
         tools=tools,
         tool_choice=choice,
-        parallel_calls=flag(document.get("parallel_tool_calls")),
         effort=effort,
         thinking=summary,
-        max_tokens=whole_number(document.get("max_output_tokens")),
-        temperature=number(document.get("temperature")),
-        top_p=number(document.get("top_p")),
         output_format=form,
         verbosity=verbosity,
         wants_summary=summary,
         left=tuple(dict.fromkeys([*left, *hosted])),
         refused=(*refused, *[name for name in _ELSEWHERE if document.get(name)]),
+        **read_plain(_PLAIN, document),
     )
 
 
@@ -228,9 +233,6 @@ def _format(text: dict[str, Any]) -> tuple[OutputFormat | None, str]:
 # -- writing -------------------------------------------------------------------------------------
 
 
-_NOT_HERE = ("top_k", "seed", "frequency_penalty", "presence_penalty", "stop")
-
-
 def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
     """The members of a body that ask the same of a Responses provider."""
     fields: dict[str, Any] = {}
@@ -242,18 +244,13 @@ def write_fields(params: RequestParams, takes: Capabilities) -> ParamFields:
         fields["reasoning"] = {"summary": "auto"}
     else:
         left.append(f"effort={params.effort}")
-    simple: Mapping[str, Any] = {
-        "max_output_tokens": params.max_tokens,
-        "temperature": params.temperature,
-        "top_p": params.top_p,
-        "parallel_tool_calls": params.parallel_calls if params.tools else None,
-    }
-    fields |= {name: value for name, value in simple.items() if value is not None}
+    plain, unsaid = write_plain(_PLAIN, params, takes, by_hand=("verbosity",))
+    fields |= plain
+    left += unsaid
     if params.tool_choice is not None and params.tools:
         fields["tool_choice"] = _written_choice(params.tool_choice)
     if text := _written_format(params):
         fields["text"] = text
-    left += [name for name in _NOT_HERE if getattr(params, name) not in (None, ())]
     return ParamFields(fields=fields, left=tuple(left))
 
 
