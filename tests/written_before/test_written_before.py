@@ -1,10 +1,10 @@
-"""A file and exported sessions of an earlier version open, fold, are found and are replayed.
+"""Events of an earlier version are imported, fold, are found and are replayed.
 
-`log.db.gz`, `sessions.jsonl` and `folded.json` were written by version 98340cd, before the modules
-were put into layers: four conversations through the gateway (`GATEWAY`), one with a thought that was
-refused, one with an endpoint that wants something of its own, and a session of the library with a
-fork. `folded.json` has for every head its turns: id, outcome, digests of the thoughts, calls, texts.
-`layout_3.db.gz` is the same file as version 257a34e left it: a row per event, with summaries.
+`sessions.jsonl` and `folded.json` were written by version 98340cd, before the modules were put into
+layers: four conversations through the gateway (`GATEWAY`), one with a thought that was refused, one
+with an endpoint that wants something of its own, and a session of the library with a fork.
+`folded.json` has for every head its turns: id, outcome, digests of the thoughts, calls, texts.
+`log.db.gz` is the file that they lay in, whose layout is not read any more.
 """
 
 import gzip
@@ -15,16 +15,21 @@ from pathlib import Path
 import pytest
 
 import thoughtline
+from stores.samples import notes
 from support.agents import TOOLS, provider, wired
 from support.clients import client
 from support.gateway import InProcessGateway, SimWire
 from thoughtline.agents import export
+from thoughtline.agents.export import import_lines
+from thoughtline.agents.log import TENANT
 from thoughtline.cli.session_list import session_row
-from thoughtline.stores.base import EntryFilter
+from thoughtline.clock import SystemClock
+from thoughtline.errors import StoreError
+from thoughtline.stores.base import INTERNAL_PREFIX, EntryFilter
 from thoughtline.stores.sqlite import SqliteStore
 from thoughtline.testing import Reply, simulator
 from thoughtline.testing.sims.spelling import write
-from upstream_bytes.recording import FIELDS, spoiled
+from upstream_bytes.recording import FIELDS
 
 HERE = Path(__file__).parent
 GATEWAY = {"deepseek": "deepseek", "openai": "openai", "claude": "anthropic", "gemini": "gemini"}
@@ -32,10 +37,27 @@ FOLDED = json.loads((HERE / "folded.json").read_text())
 LINES = (HERE / "sessions.jsonl").read_text().splitlines()
 
 
-@pytest.fixture(params=["log.db.gz", "layout_3.db.gz"], ids=["layout 1", "layout 3"])
-def file(request, tmp_path):
+STARTS = [at for at, line in enumerate(LINES) if "thoughtline_export" in line]
+SESSIONS = [LINES[a:b] for a, b in zip(STARTS, [*STARTS[1:], None], strict=True)]
+SESSIONS.sort(key=lambda lines: any('"session_forked"' in line for line in lines))
+
+
+def owner(lines):
+    """The tenant of a session: that of the gateway's client, of all, or of the library."""
+    first = json.loads(lines[1])
+    if first["session"].startswith(INTERNAL_PREFIX):
+        return ""
+    account = first["data"].get("target", {}).get("account") if first["seq"] == 0 else None
+    return account if account and first["session"] != "agent" else TENANT
+
+
+@pytest.fixture
+async def file(tmp_path):
     place = tmp_path / "log.db"
-    place.write_bytes(gzip.decompress((HERE / request.param).read_bytes()))
+    store = SqliteStore(place)
+    for lines in SESSIONS:
+        await import_lines(store, lines, tenant=owner(lines), clock=SystemClock())
+    await store.close()
     return place
 
 
@@ -73,12 +95,25 @@ def unescaped(lines):
     return written
 
 
-async def test_the_file_opens_and_folds(file):
+async def test_a_file_of_before_is_refused_and_left_as_it_is(tmp_path):
+    place = tmp_path / "log.db"
+    place.write_bytes(gzip.decompress((HERE / "log.db.gz").read_bytes()))
+    before = place.read_bytes()
+    async with thoughtline.open(f"sqlite:///{place}") as log:
+        for work in (log.sessions(), log.store.append(notes("s"))):
+            with pytest.raises(
+                StoreError, match=r"log\.db was written before .*thoughtline export"
+            ):
+                await work
+    assert place.read_bytes() == before
+
+
+async def test_the_events_fold(file):
     async with thoughtline.open(f"sqlite:///{file}") as log:
         assert await folded(log) == FOLDED
 
 
-async def test_what_is_counted_and_listed_of_the_file_stays(file):
+async def test_what_is_counted_and_listed_of_the_events_stays(file):
     store = SqliteStore(file)
     for _ in range(2):
         stats = await store.stats()
@@ -96,17 +131,14 @@ async def test_what_is_counted_and_listed_of_the_file_stays(file):
     await store.close()
 
 
-async def test_the_file_is_exported_as_it_was(file):
+async def test_the_events_are_exported_as_they_were(file):
     async with thoughtline.open(f"sqlite:///{file}") as log:
         assert unescaped(await exported(log)) == LINES
 
 
 async def test_exported_sessions_are_imported_fold_and_are_exported_again(tmp_path):
     async with thoughtline.open(f"sqlite:///{tmp_path}/new.db") as log:
-        starts = [at for at, line in enumerate(LINES) if "thoughtline_export" in line]
-        files = [LINES[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
-        files.sort(key=lambda lines: any('"session_forked"' in line for line in lines))
-        for lines in files:
+        for lines in SESSIONS:
             await log.import_lines(lines)
         assert await folded(log) == FOLDED
         assert unescaped(await exported(log)) == LINES
@@ -141,19 +173,6 @@ async def test_thoughts_in_the_file_are_found_and_replayed(file, name):
         assert (audit.altered, audit.missing, audit.misplaced, audit.foreign) == (0, 0, 0, 0)
         assert audit.exact >= 3
     assert {summary.session for summary in await store.sessions(limit=100)} == before
-    await store.close()
-
-
-async def test_a_refused_thought_stays_quarantined(file):
-    sim, store = simulator("openai", seed=7), SqliteStore(file)
-    talker = client("responses", sim, model="gpt-5.6", opening="Please mend what is damaged")
-    talker.talk(2)
-    talker.history = [spoiled(entry) for entry in talker.history]
-    await through(InProcessGateway(SimWire(sim), "openai", url="http://damaged"), talker)
-    assert [record.reply.status for record in sim.requests] == [200, 200, 400, 200]
-    gateway = InProcessGateway(SimWire(sim), "openai", store=store, url="http://damaged")
-    await through(gateway, talker)
-    assert [reply.status for reply in gateway.wire.replies] == [200]
     await store.close()
 
 

@@ -287,7 +287,6 @@ def _with_vault(
 
     `plain`: what the task writes is not sealed.
     """
-    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import store_file
     from thoughtline.errors import SealError
     from thoughtline.stores import open_store
@@ -305,8 +304,6 @@ def _with_vault(
             "`store.keys` is not set; `thoughtline keys generate --file FILE` makes a key, and "
             '`keys = "file:FILE"` under [store] in the settings uses it'
         )
-
-    upgrade_file(options.url)
 
     async def task() -> T:
         store = open_store(options.url, keychain=keychain)

@@ -154,7 +154,6 @@ def _store_trouble(settings: Settings) -> str:
     """
     import asyncio
 
-    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import make_store_folder
     from thoughtline.engine.secrets import fingerprint, store_secret
     from thoughtline.errors import SecretMismatch
@@ -184,7 +183,6 @@ def _store_trouble(settings: Settings) -> str:
     make_store_folder(settings.store.url)
     secret = store_secret(settings.store.url, os.environ, settings.store.secret)
     try:
-        upgrade_file(settings.store.url)
         asyncio.run(read())
     except (SecretMismatch, SealError) as error:  # nothing would ever be kept or found
         raise SettingsError(str(error)) from error

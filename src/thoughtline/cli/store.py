@@ -42,19 +42,32 @@ def migrate(store_url: str | None, config: str | None, *, as_json: bool) -> None
     Of a shared store, nodes of the version before go on meanwhile, and so may this one's. A SQLite
     file must not be in use; interrupted, it is as it was. Run again, it does nothing.
     """
-    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import store_file
     from thoughtline.stores import is_shared
 
     url = _settings(store_url, config).url
     _check_exists(store_file(url), url)
-    done = run(_migrate_shared(url)) if is_shared(url) else upgrade_file(url)
+    done = run(_migrate_shared(url)) if is_shared(url) else _migrate_file(url)
     if as_json:
         _print({"migrations": done})
         return
     for name in done:
         click.echo(f"did {name}")
     click.echo("the store is up to date")
+
+
+def _migrate_file(url: str) -> list[str]:
+    from thoughtline.engine.folders import store_file
+    from thoughtline.stores.sqlite.file import DatabaseFile
+
+    place = store_file(url)
+    if place is None:
+        return []
+    file = DatabaseFile(place, timeout=5.0, synchronous="normal")
+    try:
+        return file.migrate()
+    except Exception as error:
+        raise file.explain(error) from error
 
 
 async def _migrate_shared(url: str) -> list[str]:
@@ -93,7 +106,6 @@ def copy(
     (`store.secret = "file:…"`; of a SQLite store it is the .secret file beside it). TO is sealed if
     the settings name keys, and FROM is opened with the same, or with those of --from-keys.
     """
-    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import make_store_folder, store_file
     from thoughtline.stores.copying import copy_store
     from thoughtline.stores.sealing import open_keychain
@@ -106,9 +118,6 @@ def copy(
     make_store_folder(target)
     settings = _settings(None, config)
     own = settings.keys if from_keys is None else from_keys
-
-    for url in (source, target):
-        upgrade_file(url)
 
     async def work() -> Any:
         keychain = settings.keychain(os.environ)
@@ -174,14 +183,12 @@ def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
 
     `thoughtline index --check` compares the look-up index with the log.
     """
-    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import store_file
     from thoughtline.stores.checking import check_store
 
     url = _settings(store_url, config).url
     settings = _settings(None, config)  # whose keys open a backup as well
     _check_exists(store_file(url), url)
-    upgrade_file(url)
 
     async def work() -> Any:
         keychain = settings.keychain(os.environ)

@@ -70,7 +70,6 @@ def open_session_log(
     it is a mistake where `--store` names it, and an empty log where the settings do.
     """
     from thoughtline.agents.log import open_log
-    from thoughtline.cli.upgrade import upgrade_file
     from thoughtline.engine.folders import make_store_folder, store_file
     from thoughtline.gateway.settings import load
 
@@ -85,7 +84,6 @@ def open_session_log(
                 f"there is no store at {file}; check `--store`, or leave it out for the gateway's"
             )
         url = "memory://"
-    upgrade_file(url)
     return open_log(
         url,
         wire=wire,

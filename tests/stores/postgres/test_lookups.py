@@ -44,8 +44,8 @@ def asked(store):
     read = store._connections.read
 
     async def noted(statement, *args):
-        if "find_" in statement:
-            made.append(args[0] if "find_3" in statement else [args[:2]])
+        if "find(" in statement:
+            made.append(args[0])
         return await read(statement, *args)
 
     store._connections.read = noted

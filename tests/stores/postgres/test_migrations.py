@@ -1,6 +1,9 @@
 """From an empty database to the current tables."""
 
 import asyncio
+import gzip
+import json
+from pathlib import Path
 
 import pytest
 
@@ -34,15 +37,28 @@ async def test_tables_of_another_program_are_left_alone(empty):
         assert await connection.fetchval("SELECT to_regclass('sessions')") is None
 
 
-async def test_an_older_layout_is_upgraded_when_asked_to(empty):
-    newest = max(migrations.steps())
+NEXT = """
+ALTER TABLE batches ADD COLUMN more bytea;
+CREATE FUNCTION append(now_ float8) RETURNS int LANGUAGE sql AS $$ SELECT 9 $$;
+"""
+EARLIER = Path(__file__).parents[2] / "written_before" / "postgres_6.json.gz"
+
+
+async def test_a_missing_step_is_run_when_asked_for_and_nodes_of_before_go_on(empty, monkeypatch):
+    before = PostgresStore(empty)
+    await before.append(notes("old", id="one"))
+    later = {**migrations.steps(), 2: "next.sql"}
+    monkeypatch.setattr(migrations, "steps", lambda: later)
+    monkeypatch.setattr(migrations, "load", lambda _: NEXT)
+    after = PostgresStore(empty, upgrade=False)
+    with pytest.raises(StoreError, match=r"layout 1, and 2 is needed.*thoughtline store migrate"):
+        await after.stats()
     async with Connected(empty) as connection:
-        assert len(await migrations.migrate(connection)) == newest
+        assert await migrations.migrate(connection) == ["next.sql"]
         assert await migrations.migrate(connection) == []
-        await connection.execute("UPDATE layout SET version = $1", newest - 1)
-        store = PostgresStore(empty, upgrade=False)
-        with pytest.raises(StoreError, match="thoughtline store migrate"):
-            await store.stats()
+    await before.append(notes("old", id="two"))
+    assert (await after.stats()).events == 2 * len(notes("old").drafts)
+    for store in (before, after):
         await store.close()
 
 
@@ -50,12 +66,26 @@ async def test_a_newer_layout_that_still_works_is_used(empty):
     newest = max(migrations.steps())
     async with Connected(empty) as connection:
         await migrations.migrate(connection)
-        await connection.execute(f"UPDATE layout SET version = {newest + 3}")
+        await connection.execute(f"UPDATE thoughtline_layout SET version = {newest + 3}")
         store = PostgresStore(empty)
         await store.append(notes("s"))
         await store.close()
-        await connection.execute(f"UPDATE layout SET works_from = {newest + 1}")
+        await connection.execute(f"UPDATE thoughtline_layout SET works_from = {newest + 1}")
         store = PostgresStore(empty)
         with pytest.raises(StoreError, match="newer Thoughtline"):
             await store.stats()
         await store.close()
+
+
+async def test_tables_from_before_the_first_release_are_refused_and_left_alone(empty):
+    async with Connected(empty) as connection:
+        await connection.execute(json.loads(gzip.decompress(EARLIER.read_bytes()))["sql"])
+        tables = await connection.fetch("SELECT relname, relnatts FROM pg_class ORDER BY oid")
+        store = PostgresStore(empty)
+        for work in (store.stats(), store.append(notes("s"))):
+            with pytest.raises(StoreError, match=r"before Thoughtline 0\.1\.0.*thoughtline export"):
+                await work
+        await store.close()
+        assert tables == await connection.fetch(
+            "SELECT relname, relnatts FROM pg_class ORDER BY oid"
+        )

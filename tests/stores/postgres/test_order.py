@@ -15,7 +15,7 @@ from thoughtline.stores.postgres.writer import APPEND
 from thoughtline.stores.sealing.administration import re_encrypt
 from thoughtline.stores.sealing.ring import KeyRing
 
-RAISE = "SELECT raise_epoch_1(ARRAY[$1::bytea])"
+RAISE = "SELECT raise_epoch(ARRAY[$1::bytea])"
 WAITING = """
 SELECT count(*) FROM pg_locks AS l WHERE NOT granted AND EXISTS (
     SELECT FROM pg_locks AS o JOIN pg_database AS d ON d.oid = o.database

@@ -42,7 +42,7 @@ async def test_a_look_up_is_planned_once_for_a_connection(empty):
     await store.close()
     connection = await asyncpg.connect(empty)
     settings = await connection.fetchval(
-        "SELECT proconfig FROM pg_proc WHERE proname = 'find_3' "
+        "SELECT proconfig FROM pg_proc WHERE proname = 'find' "
         "AND pronamespace = current_schema()::regnamespace"
     )
     await connection.close()

@@ -159,7 +159,7 @@ async def test_locked_by_another_process(tmp_path):
 async def test_locked_for_everybody(tmp_path):
     path = tmp_path / "store.db"
     with sqlite3.connect(path) as db:  # not in write-ahead mode yet: a lock keeps readers out too
-        db.execute("PRAGMA application_id = 0x54484c4e")
+        db.execute("PRAGMA application_id = 0x54484c31")
     db.close()
     store = SqliteStore(path, timeout=0.05)
     with held(path, "BEGIN EXCLUSIVE"):

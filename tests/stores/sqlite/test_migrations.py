@@ -4,11 +4,9 @@ import pytest
 
 from stores.samples import appended, notes
 from support.sqlite_files import edit, look
-from thoughtline.errors import StoreError
-from thoughtline.stores.sqlite import (
-    SqliteStore,
-    migrations,
-)
+from thoughtline.errors import StoreError, Unavailable
+from thoughtline.stores.sqlite import SqliteStore, migrations
+from thoughtline.stores.sqlite.file import DatabaseFile
 
 
 async def test_a_new_file_has_todays_layout(store, tmp_path):
@@ -75,6 +73,22 @@ async def test_a_step_that_is_missing_is_run(tmp_path, monkeypatch):
     await store.close()
     assert look(path, "SELECT a FROM more") == [(";",)]
     assert look(path, "PRAGMA user_version") == [(following,)]
+
+
+async def test_a_file_that_somebody_has_open_is_not_changed_under_them(tmp_path, monkeypatch):
+    path = tmp_path / "store.db"
+    running, store = SqliteStore(path), SqliteStore(path, timeout=0.05)
+    written = await appended(running, notes("s"))
+    original, known = migrations.load, migrations.steps()
+    script = "CREATE TABLE more (a TEXT) STRICT;"
+    monkeypatch.setattr(migrations, "steps", lambda: {**known, max(known) + 1: "more.sql"})
+    monkeypatch.setattr(migrations, "load", lambda n: script if n == "more.sql" else original(n))
+    with pytest.raises(Unavailable, match="locked"):
+        await store.append(notes("s"))
+    await running.close()
+    assert DatabaseFile(path, timeout=0.05, synchronous="normal").migrate() == ["more.sql"]
+    assert await store.read("s") == written
+    await store.close()
 
 
 async def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):

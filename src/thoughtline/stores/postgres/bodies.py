@@ -94,5 +94,5 @@ class BodyCache:
 
 
 def token(id: bytes, revision: int) -> bytes:
-    """Return what names a revision of an entry, as `find_3` compares it."""
+    """Return what names a revision of an entry, as `find` compares it."""
     return id + revision.to_bytes(8, "big")

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from thoughtline.stores.sealing.keychain import Keychain
 
 _PRIMARY = "SELECT master FROM sealing"
-_NOTE = "SELECT note_deletion_1($1, $2, $3), currval('filings') AS epoch"
+_NOTE = "SELECT note_deletion($1, $2, $3), currval('filings') AS epoch"
 _SINCE = """
 SELECT (SELECT coalesce(max(epoch), 0) FROM tenants WHERE tenant IN ($1, '')) AS epoch, g.what,
-    g.epoch AS noted, now_1($3) - g.at AS age
+    g.epoch AS noted, store_time($3) - g.at AS age
 FROM (VALUES (1)) AS one LEFT JOIN gone AS g
-    ON g.tenant IN ($1, '') AND g.at >= now_1($3) - $2::float8
+    ON g.tenant IN ($1, '') AND g.at >= store_time($3) - $2::float8
 ORDER BY g.epoch
 """
 _MARGIN = 60.0
 """Seconds by which more is read than was asked for: the answer may take so long."""
 
-_EXPIRE = "DELETE FROM gone WHERE at < now_1($1) - $2::float8"
+_EXPIRE = "DELETE FROM gone WHERE at < store_time($1) - $2::float8"
 
 
 _encode = msgspec.msgpack.Encoder().encode

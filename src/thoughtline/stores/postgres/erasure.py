@@ -33,8 +33,8 @@ PAGE = 100
 
 _COUNT = "SELECT coalesce(sum(shown), 0) FROM entries WHERE shown > 0"
 _ENTRIES = "SELECT id, tenant, session, turn, rev, memo FROM entries WHERE id = ANY ($1)"
-_REWRITE_ENTRIES = "SELECT * FROM rewrite_entries_2($1, $2, $3, $4, $5)"
-_REWRITE_THOUGHTS = "SELECT * FROM rewrite_thoughts_2($1, $2, $3, $4)"
+_REWRITE_ENTRIES = "SELECT * FROM rewrite_entries($1, $2, $3, $4, $5)"
+_REWRITE_THOUGHTS = "SELECT * FROM rewrite_thoughts($1, $2, $3, $4)"
 _WITH_THOUGHTS = """
 SELECT b.session, b.id, b.nth, b.first, b.count, b.said, b.thoughts, b.tenant,
     b.entry AS about, e.id AS entry, e.turn, e.rev, e.memo

@@ -12,7 +12,7 @@ from thoughtline.stores.postgres.connections import Connections
 MAX_NOTED = 10_000
 """Sessions of which is known when their use was noted."""
 
-_TOUCH = "SELECT touch_1($1, $2)"
+_TOUCH = "SELECT touch($1, $2)"
 
 
 class Hits:

@@ -20,11 +20,10 @@ from thoughtline.stores.postgres.migrations import call
 MAX_TOGETHER = 256
 """Names in a group. A look-up of more goes alone: others would wait for its answer."""
 
-_FIND = call("find_2", 7)
-_FIND_SEVERAL = call("find_3", 6)
+_FIND = call("find", 6)
 
 _NTH = 9
-"""The column that only `find_3` has: which of its look-ups a row belongs to."""
+"""The column that says which of its look-ups a row belongs to."""
 
 Answer = tuple[Sequence[asyncpg.Record], Mapping[bytes, Body]]
 """A row about the tenant, one for each entry, and the bodies of entries that come without."""
@@ -88,14 +87,7 @@ class LookUps:
     async def _ask_alone(self, look_up: LookUp) -> Answer:
         self._running += 1
         try:
-            rows = await self._connections.read(
-                _FIND,
-                *look_up.asked,
-                _tokens(look_up.known),
-                MAX_CANDIDATES,
-                *self._times(),
-            )
-            return rows, look_up.known
+            return await self._find([look_up.asked], look_up.known), look_up.known
         finally:
             self._ended()
 
@@ -145,7 +137,7 @@ class LookUps:
     async def _ask(self, members: Sequence[_Waiting]) -> None:
         """Ask for several; each of them is told what came of it."""
         try:
-            answers = await self._find([one.look_up for one in members])
+            answers = await self._find_several([one.look_up for one in members])
         except Exception as error:  # noqa: BLE001 — who waits is told, whatever it is
             if len(members) == 1 or isinstance(error, Unavailable):
                 for one in members:
@@ -159,17 +151,18 @@ class LookUps:
             if not one.answer.done():
                 one.answer.set_result(answer)
 
-    async def _find(self, look_ups: Sequence[LookUp]) -> list[Answer]:
+    async def _find(
+        self, asked: Sequence[tuple[bytes, bytes]], known: Mapping[bytes, Body]
+    ) -> Sequence[asyncpg.Record]:
+        return await self._connections.read(
+            _FIND, asked, _tokens(known), MAX_CANDIDATES, *self._times()
+        )
+
+    async def _find_several(self, look_ups: Sequence[LookUp]) -> list[Answer]:
         known: dict[bytes, Body] = {}
         for one in look_ups:
             known.update(one.known)
-        rows = await self._connections.read(
-            _FIND_SEVERAL,
-            [one.asked for one in look_ups],
-            _tokens(known),
-            MAX_CANDIDATES,
-            *self._times(),
-        )
+        rows = await self._find([one.asked for one in look_ups], known)
         parts: list[list[asyncpg.Record]] = [[] for _ in look_ups]
         for row in rows:
             parts[row[_NTH]].append(row)

@@ -30,7 +30,7 @@ WHERE ($1::bytea IS NULL OR s.session = $1) AND ($2::bytea IS NULL OR s.tenant =
 ORDER BY s.touched DESC, s.session LIMIT $5
 """
 _ENTRIES = "SELECT id, tenant, filed, memo FROM entries WHERE session = ANY ($1)"
-_PURGE = "SELECT purge_1($1, $2, $3, $4)"
+_PURGE = "SELECT purge($1, $2, $3, $4)"
 
 
 async def purge(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -239,6 +239,13 @@ def pack_entries(
     index = distinct(index)
     entries = [pack_entry(session, entry) for entry in index]
     return entries, [_plain_names(tenant, entry) for entry in index]
+
+
+def entry_values(
+    batch: int, names: Sequence[list[bytes]], entries: Sequence[EntryRow]
+) -> list[tuple[Any, ...]]:
+    """Return entries of a batch as the database takes them, the names of each as one value."""
+    return [(batch, b"".join(own), *entry) for own, entry in zip(names, entries, strict=True)]
 
 
 def _plain_names(tenant: bytes, entry: IndexEntry) -> list[bytes]:

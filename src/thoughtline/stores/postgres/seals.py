@@ -34,7 +34,7 @@ ORDER BY asked.tenant, k.version
 """
 _STATE = "SELECT master FROM sealing"
 _WRAPPED_BY = "SELECT tenant, version, master, wrapped FROM tenant_keys WHERE master = $1 LIMIT 1"
-_MAKE = "SELECT make_keys_1($1, $2, $3, $4)"
+_MAKE = "SELECT make_keys($1, $2, $3, $4)"
 
 
 class ReadRows(NamedTuple):
@@ -154,7 +154,7 @@ class Seals:
         The names of its entries stay behind, and lead nowhere: `prune_index` deletes them.
         """
         if self._keychain is not None:
-            await self._connections.write("SELECT drop_keys_1($1)", tenant)
+            await self._connections.write("SELECT drop_keys($1)", tenant)
             self.forget([tenant])
 
     # -- rows ------------------------------------------------------------------------------------

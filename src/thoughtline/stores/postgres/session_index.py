@@ -11,6 +11,7 @@ from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import call, load
 from thoughtline.stores.postgres.rows import (
     entry_id,
+    entry_values,
     pack_entries,
     with_refusals,
 )
@@ -27,7 +28,7 @@ from thoughtline.stores.postgres.writer import GroupWriter
 
 _SESSION_ENTRIES = load("session_entries.sql")
 _FILED_NAMES = "SELECT name FROM names WHERE name = ANY ($1) AND filed = ANY ($2)"
-_REINDEX = call("reindex_2", 16)
+_REINDEX = call("reindex", 5)
 _ORPHANS = """
 SELECT count(*) FROM names AS n
 WHERE NOT EXISTS (SELECT FROM entries AS e WHERE e.id = n.entry AND e.filed = n.filed)
@@ -104,15 +105,11 @@ class SessionIndex:
             seal = await self._seals.sealing(owner)
             if seal.seals:
                 rows, names = seal_entries(plain_rows, entries, seal)
-            columns = list(zip(*rows, strict=True)) if rows else [()] * 9
             (old,) = await self._connections.write(
                 _REINDEX,
                 *(id, owner, seal.version),
                 [entry_id(id, turn.encode()) for turn in remove],
-                [1] * len(rows),
-                *columns,
-                [n for n, own in enumerate(names, 1) for _ in own],
-                list(chain.from_iterable(names)),
+                entry_values(1, names, rows),
             )
             if old["current"]:
                 break

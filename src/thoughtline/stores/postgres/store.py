@@ -63,12 +63,12 @@ Whoever asks may give up earlier: look-ups after `store.find_wait`, answers afte
 """
 
 _ISOLATION = "SHOW default_transaction_isolation"
-_HOME = "SELECT * FROM home_1($1)"
-_CONTINUED = "SELECT * FROM continued_1($1, $2)"
-_TIME = "SELECT now_1(NULL)"
-_LEASE = "SELECT lease_1($1, $2, $3)"
-_SHOW = "SELECT show_running_1($1, $2)"
-_LOOK = "SELECT * FROM look_at_running_1($1)"
+_HOME = "SELECT * FROM home($1)"
+_CONTINUED = "SELECT * FROM continued($1, $2)"
+_TIME = "SELECT store_time(NULL)"
+_LEASE = "SELECT lease($1, $2, $3)"
+_SHOW = "SELECT show_running($1, $2)"
+_LOOK = "SELECT * FROM look_at_running($1)"
 
 
 class PostgresStore:

@@ -35,7 +35,7 @@ _COUNTS = """
 SELECT (SELECT cursor FROM jobs WHERE name = 'turn counts') AS cursor, t.*
 FROM (VALUES (1)) AS one LEFT JOIN turn_counts AS t ON t.seconds = $1 AND t.at >= $2
 """
-_ADD = "SELECT add_counts_1($1, $2, $3, $4, $5, $6, $7, $8)"
+_ADD = "SELECT add_counts($1, $2, $3, $4, $5, $6, $7, $8)"
 _EXPIRE = "DELETE FROM turn_counts WHERE seconds = $1 AND at < $2"
 _STARTS = """
 SELECT tenant, session, id, nth, entry, turn, first, count, said FROM batches

@@ -28,9 +28,9 @@ SELECT tenant, substr(said, 1, 3) AS head, count(*) AS count FROM batches GROUP 
 UNION ALL
 SELECT tenant, substr(memo, 1, 3), 0 FROM entries GROUP BY 1, 2
 """
-_PRIMARY = "SELECT set_primary_1($1)"
-_ADD = "SELECT add_keys_2($1, $2, $3, $4)"
-_REPLACE = "SELECT replace_keys_1($1, $2, $3, $4, $5)"
+_PRIMARY = "SELECT set_primary($1)"
+_ADD = "SELECT add_keys($1, $2, $3, $4)"
+_REPLACE = "SELECT replace_keys($1, $2, $3, $4, $5)"
 _TOTAL = "SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM entries)"
 _BATCHES = """
 SELECT tenant, session, id, nth, entry, said, thoughts FROM batches
@@ -47,7 +47,7 @@ UPDATE batches SET said = $1, thoughts = $2
 WHERE session = $3 AND id = $4 AND nth = $5 AND said = $6 AND thoughts IS NOT DISTINCT FROM $7
 RETURNING true
 """
-_RESEAL_ENTRY = "SELECT reseal_entry_2($1, $2, $3, $4, $5, $6)"
+_RESEAL_ENTRY = "SELECT reseal_entry($1, $2, $3, $4, $5, $6)"
 _BATCH = """
 SELECT tenant, session, id, nth, entry, said, thoughts FROM batches
 WHERE session = $1 AND id = $2 AND nth = $3
@@ -56,13 +56,13 @@ _ENTRY = "SELECT tenant, session, id, filed, rev, memo FROM entries WHERE id = $
 _NOTE_PLAIN = """
 WITH noted AS (
     UPDATE sealing SET plain = true WHERE master <> '' AND NOT plain
-    RETURNING raise_epoch_1(ARRAY[''::bytea])
+    RETURNING raise_epoch(ARRAY[''::bytea])
 )
 """  # in the transaction that opens the first row: from then on plain names are asked for
 _NOTES = "SELECT tenant, epoch, what FROM gone"
 _RESEAL_NOTE = "UPDATE gone SET what = $1 WHERE tenant = $2 AND epoch = $3 AND what = $4"
-_FINISH = "SELECT finish_sealing_1($1)"
-_CLAIM = "SELECT lease_1('re-encrypt', $1, $2)"
+_FINISH = "SELECT finish_sealing($1)"
+_CLAIM = "SELECT lease('re-encrypt', $1, $2)"
 CLAIMED = 60.0
 """Seconds for which nobody may open what is being sealed, or seal what is being opened, after the
 last sign of life."""

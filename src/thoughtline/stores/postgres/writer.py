@@ -20,7 +20,7 @@ from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.migrations import call
-from thoughtline.stores.postgres.rows import PackedBatch, unpack_memo
+from thoughtline.stores.postgres.rows import PackedBatch, entry_values, unpack_memo
 from thoughtline.stores.postgres.sealed_rows import entry_names, seal_batch
 from thoughtline.stores.postgres.seals import Seals
 
@@ -31,7 +31,7 @@ MAX_BYTES = 4 << 20
 RESENT_NANOSECONDS, RESENT_BYTES = 30_000_000_000, 64 << 20
 """How much of what was written is said again after a failover, at most."""
 
-APPEND = call("append_3", 5)
+APPEND = call("append", 5)
 _UNFILE = """
 DELETE FROM names AS n USING unnest($1::bytea[], $2::bigint[]) AS g (name, filed)
 WHERE n.name = g.name AND n.filed = g.filed
@@ -61,7 +61,7 @@ class _Pending:
 
 
 def arguments(now: float | None, group: Sequence[PackedBatch]) -> list[Any]:
-    """Return what `append_3` is called with."""
+    """Return what `append` is called with."""
     batches: list[tuple[Any, ...]] = []
     rows: list[tuple[Any, ...]] = []
     entries: list[tuple[Any, ...]] = []
@@ -71,8 +71,7 @@ def arguments(now: float | None, group: Sequence[PackedBatch]) -> list[Any]:
         about = p.turns, p.oldest, p.newest, batch.kept, p.epoch, p.key
         batches.append((p.id, p.session, p.tenant, batch.expect, len(batch.drafts), *about))
         rows += [(n, *row) for row in p.rows]
-        for names, entry in zip(p.names, p.entries, strict=True):
-            entries.append((n, b"".join(names), *entry))
+        entries += entry_values(n, p.names, p.entries)
         pointers += [(n, *pointer) for pointer in p.pointers]
     return [now, batches, rows, entries, pointers]
 

@@ -14,8 +14,7 @@
 - `purge`        deletes sessions; `upkeep` does this and other long work in slices
 - `vault`, `key_tables`, `sealed`, `resealing`  keys in the file, and what they seal
 - `file`         opens the file, notices that it is gone, explains its errors
-- `migrations`   numbered steps from an empty file to the current tables (`sql/`), with `upgrade`
-                 and `one_row_per_turn` for files of earlier versions
+- `migrations`   numbered steps from an empty file to the current tables (`sql/`)
 - `statements`   loads SQL, and runs it over many rows at once; `packed` for rows with BLOBs
 - `backup`, `quick_check`, `salvage`  copies the file, looks for damage, saves what can be read
 """

@@ -7,17 +7,15 @@ say what happened and what to do.
 
 import os
 import shlex
-import shutil
 import sqlite3
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from thoughtline.errors import Corrupt, StoreError, Unavailable
-from thoughtline.stores.base import Progress
 from thoughtline.stores.damage import DamagedSessions
 from thoughtline.stores.sqlite import key_tables, migrations
 from thoughtline.stores.sqlite.connection import Connection
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
 SYNCHRONOUS = ("normal", "full")
 _STATEMENTS = 512  # prepared statements kept by a connection: every width of every statement
-_ROOM = 2  # how much space a migration needs, in sizes of the file: its journal, and new rows
 _PRIMARY = 0xFF  # the low byte of an extended result code
 
 
@@ -69,7 +66,6 @@ class DatabaseFile:
         self._wal = self.path.with_name(self.path.name + "-wal")
         self._synchronous = synchronous
         self.keychain = keychain
-        self.progress: Progress | None = None  # is told how far a migration is
         self.damage = DamagedSessions()
 
     def inode(self) -> tuple[int, int] | None:
@@ -129,8 +125,7 @@ class DatabaseFile:
 
     def _prepare(self, db: Connection) -> None:
         db.execute("PRAGMA secure_delete = ON")  # what was purged is overwritten, not just unlinked
-        if migrations.is_behind(db, self.path):
-            self._migrate(db)
+        self._upgrade(db)
         (mode,) = db.execute("PRAGMA journal_mode").fetchone()
         if mode != "wal":
             (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -147,22 +142,21 @@ class DatabaseFile:
         if self.keychain is None:
             key_tables.refuse_sealed(db, self.path)
 
-    def _migrate(self, db: Connection) -> None:
-        """Bring a file of an earlier version to the tables of this one.
+    def migrate(self) -> list[str]:
+        """Bring a file of an earlier version to today's tables; returns what was run."""
+        with closing(self._connect("mode=rw")) as db:
+            return self._upgrade(db)
 
-        Nobody else may have it open: a program that runs does not look at the version again. So
-        the write-ahead log is left for the while, which SQLite allows to a single connection only.
+    def _upgrade(self, db: Connection) -> list[str]:
+        """Run what a file of an earlier version lacks, while nobody else has it open.
+
+        A program that runs does not look at the version again. So the write-ahead log is left for
+        the while, which SQLite allows to a single connection only.
         """
-        size = self.path.stat().st_size
-        free = shutil.disk_usage(self.path.parent).free
-        if free < _ROOM * size:
-            raise Unavailable(
-                f"{self.path} was written by an earlier version; bringing it to this one's layout "
-                f"needs {_ROOM * size >> 20} MB beside it, and {free >> 20} MB are free: "
-                "free some space and try again"
-            )
+        if not migrations.is_behind(db, self.path):
+            return []
         db.execute("PRAGMA journal_mode = DELETE")
-        migrations.migrate(db, self.path, self.progress)
+        return migrations.migrate(db, self.path)
 
     def for_reading(self) -> tuple[Connection, bool]:
         """Open a connection that only reads, and return whether it may be used again.

@@ -1,27 +1,25 @@
 """Numbered migrations from an empty file to the current tables.
 
-A migration is a file `sql/NNNN_name.sql`, and a function where that is not enough, run once and in
-order, all that are missing in one transaction; the number of the last one is the file's
-`user_version`. A file that was written by a newer version or by another program is refused with an
-explanation and not touched.
+A migration is a file `sql/NNNN_name.sql`, run once and in order, all that are missing in one
+transaction; the number of the last one is the file's `user_version`. A file that was written by a
+newer version, before the first release or by another program is refused with an explanation and not
+touched.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from thoughtline.errors import StoreError
-from thoughtline.stores.base import Progress
-from thoughtline.stores.sqlite import one_row_per_turn
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.statements import SQL, load
 
-MOVES: dict[int, Callable[[Connection, Progress | None], None]] = {4: one_row_per_turn.move}
-"""What a step does beside its statements, after them."""
-
-APPLICATION = 0x54484C4E
+APPLICATION = 0x54484C31
 """The `application_id` that `0001_initial.sql` gives to a file."""
+
+UNRELEASED = 0x54484C4E
+"""That of files from before the first release, whose layouts are not read."""
 
 
 class NotMigrated(StoreError):
@@ -68,6 +66,13 @@ def check(db: sqlite3.Connection, path: Path, *, complete: bool = False) -> int:
     """Return the version of the file; raises for files of other programs or newer versions."""
     application, version, tables = _marks(db)
     newest = max(steps())
+    if application == UNRELEASED:
+        raise StoreError(
+            f"{path} was written before Thoughtline 0.1.0, in a layout that is not read any more; "
+            "it was left as it is. Export its sessions with the version that wrote it and import "
+            "them here (`thoughtline export`, `thoughtline import`), or choose another place for "
+            "the store"
+        )
     if application != APPLICATION and (tables or application or version):
         raise StoreError(
             f"{path} is a SQLite database of another program; choose another place for the store"
@@ -87,10 +92,11 @@ def is_behind(db: sqlite3.Connection, path: Path) -> bool:
     return 0 < check(db, path) < max(steps())
 
 
-def migrate(db: Connection, path: Path, progress: Progress | None = None) -> None:
-    """Run the migrations that the file does not have yet."""
+def migrate(db: Connection, path: Path) -> list[str]:
+    """Run the migrations that the file does not have yet; returns their names."""
+    done: list[str] = []
     if check(db, path) == max(steps()):
-        return
+        return done
     db.execute("BEGIN IMMEDIATE")
     try:
         version = check(db, path)  # again: another process may have migrated it
@@ -98,11 +104,11 @@ def migrate(db: Connection, path: Path, progress: Progress | None = None) -> Non
             if step > version:
                 for statement in statements(load(name)):
                     db.execute(statement)
-                if step in MOVES:
-                    MOVES[step](db, progress)
                 db.execute(f"PRAGMA user_version = {step}")
+                done.append(name)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+    return done

@@ -39,21 +39,9 @@ if TYPE_CHECKING:
 
 _WINDOW = 512
 _SESSIONS = """
-SELECT s.number, s.session, t.tenant, s.created, s.touched, s.last, {own}
+SELECT s.number, s.session, t.tenant, s.created, s.touched, s.last, s.kept
 FROM sessions AS s JOIN tenants AS t ON t.number = s.tenant WHERE s.number BETWEEN ? AND ?
 """
-_OWN_SINCE = 3
-"""The layout since which a session says whether a person made it."""
-_OWN, _OWN_BEFORE = "s.kept", "t.tenant = 'local'"
-_LAYOUT = 4
-"""The layout that has one row per turn."""
-_KEYS_SINCE = 5
-"""The layout that may be sealed."""
-_EVENTS = """
-SELECT session, seq, id, parent, at, type, version, data
-FROM events WHERE position BETWEEN ? AND ? ORDER BY position
-"""
-_ENTRIES = "SELECT session, turn, memo FROM memories WHERE number BETWEEN ? AND ? ORDER BY number"
 _ROWS = """
 SELECT session, first, turn, CASE id WHEN '' THEN turn ELSE id END, memo, thoughts, said
 FROM batches WHERE position BETWEEN ? AND ? ORDER BY position
@@ -64,7 +52,6 @@ SELECT EXISTS (
     WHERE s.session = ? AND b.turn = ? AND b.kinds & ?
 )
 """
-_old_entry = msgspec.json.Decoder(IndexEntry)
 _UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, SealError, Damaged)
 
 
@@ -148,19 +135,10 @@ class _Salvager:
 
     def run(self) -> SalvageReport:
         """Copy sessions, then their events, then the index entries of what was copied."""
-        (layout,) = self._old.execute("PRAGMA user_version").fetchone()
-        sessions = _SESSIONS.replace("{own}", _OWN if layout >= _OWN_SINCE else _OWN_BEFORE)
-        for found in self._windows(sessions, self._top("sessions", "number")):
+        for found in self._windows(_SESSIONS, self._top("sessions", "number")):
             self._sessions |= {row[0]: _SessionCopy(row) for row in found}
-        if layout >= _KEYS_SINCE:
-            self._copy_keys()
-        if layout >= _LAYOUT:
-            self._copy_rows()
-        else:
-            for found in self._windows(_EVENTS, self._top("events", "position")):
-                self._copy(self._drafts(found))
-            for found in self._windows(_ENTRIES, self._top("memories", "number")):
-                self._copy(self._filed(found))
+        self._copy_keys()
+        self._copy_rows()
         copies = self._sessions.values()
         times = [(s.created, s.touched, s.session) for s in copies]
         self._new.executemany("UPDATE sessions SET created=?, touched=? WHERE session=?", times)
@@ -288,19 +266,6 @@ class _Salvager:
         except _UNREADABLE:
             return None
         return self._batch(copy, index=(entry,))
-
-    def _filed(self, found: list[tuple[Any, ...]]) -> list[Batch]:
-        batches: list[Batch] = []
-        for number, turn, memo in found:
-            copy = self._sessions.get(number)
-            if copy is None or not copy.kept or not self._complete(copy, turn):
-                continue
-            try:
-                entry = _old_entry.decode(memo)
-            except msgspec.MsgspecError:
-                continue
-            batches.append(self._batch(copy, index=(entry,)))
-        return batches
 
     def _complete(self, copy: _SessionCopy, turn: str) -> bool:
         """Whether the turn is in the part of its session that was copied."""

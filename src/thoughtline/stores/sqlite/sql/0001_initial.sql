@@ -1,6 +1,6 @@
 -- The first layout. A file like this one never changes once it is released: add the next number.
 
-PRAGMA application_id = 0x54484c4e;  -- "THLN": tells our files from other SQLite files
+PRAGMA application_id = 0x54484c31;  -- "THL1": tells our files from other SQLite files
 
 -- Tenants and sessions are known by a number inside the file: the rows that point to them are many.
 CREATE TABLE tenants (
@@ -17,49 +17,141 @@ CREATE TABLE sessions (
     last     INTEGER NOT NULL,  -- seq of the last event; events have no gaps, so this also counts them
     turns    INTEGER NOT NULL,
     oldest   REAL,              -- time of the first event, and of the last
-    newest   REAL
+    newest   REAL,
+    kept     INTEGER NOT NULL   -- a person made it by library or command line: it does not expire
 ) STRICT;
 
 CREATE INDEX sessions_by_touch ON sessions (touched DESC, session);
 CREATE INDEX sessions_by_tenant ON sessions (tenant, touched DESC, session);
 
--- Positions follow the order of commits across all sessions, and none is ever used twice.
-CREATE TABLE events (
-    position  INTEGER PRIMARY KEY AUTOINCREMENT,
+-- One row for the events of a turn in a batch, with the turn's index entry in it. `stores/row.py`
+-- says what the columns hold.
+CREATE TABLE batches (
+    position  INTEGER PRIMARY KEY,  -- of its last event among those of all sessions, in the order
+                                    -- of commits; none is used twice
     session   INTEGER NOT NULL REFERENCES sessions (number),
-    seq       INTEGER NOT NULL,
-    id        TEXT NOT NULL,
-    parent    TEXT NOT NULL,
-    at        TEXT NOT NULL,     -- a float as text: exact, also when many rows are handed over as one
-    type      TEXT NOT NULL,
-    version   INTEGER NOT NULL,
-    about     TEXT,              -- the turn that a refusal is about, the session that a fork goes on from
-    data      TEXT NOT NULL      -- JSON, to the byte
+    first     INTEGER NOT NULL,  -- seq of its first event
+    count     INTEGER NOT NULL,  -- of its events, whose positions follow one another
+    id        TEXT NOT NULL,     -- the batch's, at its first row: written twice, it is one
+    turn      TEXT NOT NULL,
+    parent    TEXT NOT NULL,     -- the turn that is continued, where the turn starts here
+    kinds     INTEGER NOT NULL,  -- a bit for each type of event
+    began     REAL NOT NULL,
+    provider  TEXT NOT NULL,
+    endpoint  TEXT NOT NULL,
+    model     TEXT NOT NULL,
+    asked     TEXT NOT NULL,
+    served    TEXT NOT NULL,
+    outcome   TEXT NOT NULL,
+    entries   INTEGER NOT NULL,  -- how many the index entry makes in a listing
+    chars     INTEGER NOT NULL,  -- of all of them together
+    ended     REAL NOT NULL,
+    memo      BLOB NOT NULL,     -- the index entry; empty: none is filed here
+    thoughts  BLOB NOT NULL,
+    said      BLOB NOT NULL      -- last: a look-up does not read it
 ) STRICT;
 
-CREATE UNIQUE INDEX events_by_session ON events (session, seq);
-CREATE INDEX events_thoughts ON events (parent, session) WHERE type = 'reasoning';
-CREATE INDEX events_about ON events (about) WHERE about IS NOT NULL;
+-- The last position that a deleted row may have had: AUTOINCREMENT would write it with every row.
+CREATE TABLE newest (
+    position  INTEGER NOT NULL
+) STRICT;
 
-CREATE TABLE memories (
+INSERT INTO newest VALUES (0);
+
+CREATE INDEX batches_by_session ON batches (session, first);
+CREATE INDEX batches_by_turn ON batches (turn, session);
+CREATE INDEX batches_continuing ON batches (parent) WHERE parent <> '';
+
+-- Where index entries are found: the key (blinded, if the file is sealed) and the row.
+CREATE TABLE lookup_keys (
+    tenant    INTEGER NOT NULL REFERENCES tenants (number),
+    name      BLOB NOT NULL,
+    position  INTEGER NOT NULL REFERENCES batches (position),
+    PRIMARY KEY (tenant, name, position)
+) STRICT, WITHOUT ROWID;
+
+-- The turns that quarantines are about, and the sessions that forks go on from. There are few.
+CREATE TABLE pointers (
+    session   INTEGER NOT NULL REFERENCES sessions (number),  -- where it was said
+    type      TEXT NOT NULL,
+    about     TEXT NOT NULL,
+    thoughts  TEXT NOT NULL      -- positions of refused thoughts, as a JSON array; empty: all
+) STRICT;
+
+CREATE INDEX pointers_about ON pointers (about);
+CREATE INDEX pointers_by_session ON pointers (session);
+
+-- Summaries: what listings and statistics read in place of a million rows. They are derived, and
+-- follow the tables in slices; `summarised` says how far they are. Appends do not write them.
+CREATE TABLE entry_groups (
     number    INTEGER PRIMARY KEY,
-    session   INTEGER NOT NULL REFERENCES sessions (number),
-    turn      TEXT NOT NULL,
+    tenant    INTEGER NOT NULL REFERENCES tenants (number),
+    provider  TEXT NOT NULL,
+    endpoint  TEXT NOT NULL,
+    model     TEXT NOT NULL,
+    entries   INTEGER NOT NULL,  -- turns with thoughts
+    chars     INTEGER NOT NULL,
+    UNIQUE (tenant, provider, endpoint, model)
+) STRICT;
+
+CREATE TABLE listed_entries (
+    position  INTEGER PRIMARY KEY REFERENCES batches (position),
+    kind      INTEGER NOT NULL REFERENCES entry_groups (number),
+    shown     INTEGER NOT NULL,  -- how many rows it makes in a listing: one per call
+    chars     INTEGER NOT NULL,
+    at        REAL NOT NULL
+) STRICT;
+
+CREATE INDEX listed_entries_by_kind ON listed_entries (kind, position);
+CREATE INDEX listed_entries_by_time ON listed_entries (at);
+
+CREATE TABLE listed_calls (
+    call      BLOB NOT NULL,     -- blinded, if the file is sealed
+    position  INTEGER NOT NULL REFERENCES batches (position),
+    PRIMARY KEY (call, position)
+) STRICT, WITHOUT ROWID;
+
+-- What became of thoughts, per interval; deleting sessions does not change what happened.
+CREATE TABLE turn_counts (
+    seconds   INTEGER NOT NULL,  -- length of the interval
+    at        INTEGER NOT NULL,  -- when it began
     provider  TEXT NOT NULL,
     model     TEXT NOT NULL,
-    entries   INTEGER NOT NULL,  -- how many it makes in a listing; 0: it has no thoughts
-    chars     INTEGER NOT NULL,  -- of all of them together
-    at        REAL NOT NULL,
-    memo      TEXT NOT NULL      -- the memory as JSON, without its thoughts: those are in the log
+    counts    TEXT NOT NULL,     -- JSON: name → count
+    PRIMARY KEY (seconds, at, provider, model)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE summarised (
+    source    TEXT PRIMARY KEY,
+    position  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO summarised VALUES ('entries', 0), ('events', 0);
+
+-- Keys of tenants, wrapped by master keys that are not in this file, and which of those wraps what
+-- is new. See `stores/sealing`.
+CREATE TABLE tenant_keys (
+    tenant   TEXT NOT NULL,
+    version  INTEGER NOT NULL,   -- 0: of look-up keys; above: of values, of which the highest seals
+    master   TEXT NOT NULL,
+    wrapped  BLOB NOT NULL,
+    PRIMARY KEY (tenant, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE sealing (
+    only     INTEGER PRIMARY KEY CHECK (only = 1),
+    master   TEXT NOT NULL,      -- empty: nothing is sealed
+    plain    INTEGER NOT NULL,   -- whether some of a sealed file may be plain
+    changes  INTEGER NOT NULL    -- rises with every change of a key: what is held ready is void then
 ) STRICT;
 
-CREATE UNIQUE INDEX memories_by_turn ON memories (session, turn);
-CREATE INDEX memories_with_thoughts ON memories (provider, model, session, entries, chars, at)
-WHERE entries > 0;
+INSERT INTO sealing VALUES (1, '', 0, 0);
 
-CREATE TABLE names (
-    tenant  INTEGER NOT NULL REFERENCES tenants (number),
-    name    BLOB NOT NULL,
-    memory  INTEGER NOT NULL REFERENCES memories (number),
-    PRIMARY KEY (tenant, name, memory)
-) STRICT, WITHOUT ROWID;
+CREATE TRIGGER key_added AFTER INSERT ON tenant_keys
+BEGIN UPDATE sealing SET changes = changes + 1; END;
+
+CREATE TRIGGER key_replaced AFTER UPDATE ON tenant_keys
+BEGIN UPDATE sealing SET changes = changes + 1; END;
+
+CREATE TRIGGER key_deleted AFTER DELETE ON tenant_keys
+BEGIN UPDATE sealing SET changes = changes + 1; END;
