@@ -188,3 +188,34 @@ async def test_ids_of_the_clients_own_making_cost_no_thought(name, thoughts):
     if thoughts == "left out":
         assert statuses(gateway) == [200] * 8
     assert "altered=0; missing=0; misplaced=0" in audit(gateway)
+
+
+def parted(items, results):
+    """Agents that write each output right behind its call."""
+    told = {result["call_id"]: result for result in results}
+    return [
+        one for item in items for one in (item, told.get(item.get("call_id"))) if one is not None
+    ]
+
+
+@pytest.mark.parametrize("thoughts", ["left out", "kept"])
+@pytest.mark.parametrize("name", ["openai", "azure", "xai", "deepseek-responses"])
+async def test_calls_that_were_made_at_once_are_known_each_with_its_output(name, thoughts):
+    gateway = gateway_with(name, name.removesuffix("-responses"))
+    asked = {"model": simulator(name).models()[0], "store": False, "tools": FUNCTIONS}
+    history = [{"role": "user", "content": "Question 0"}]
+    at_once = 0
+    for n in range(16):
+        reply = await gateway.post("/v1/responses", {**asked, "input": history})
+        assert reply.status == 200, reply.body
+        assert "missed=0" in reply.header("x-thoughtline-replay")
+        items = json.loads(reply.body)["output"]
+        called = [item["call_id"] for item in items if item["type"] == "function_call"]
+        at_once += len(called) > 1
+        results = [{"type": "function_call_output", "call_id": id, "output": id} for id in called]
+        asks = [{"role": "user", "content": f"Question {n + 1}"}]
+        echo = items if thoughts == "kept" else without_thoughts(items)
+        history = [*history, *parted(echo, results), *([] if results else asks)]
+    assert at_once > 1
+    assert statuses(gateway) == [200] * 16
+    assert "altered=0; missing=0; misplaced=0" in audit(gateway)

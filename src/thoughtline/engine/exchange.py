@@ -25,6 +25,7 @@ from thoughtline.engine.commit import TurnWriter
 from thoughtline.engine.decision import Fields, Found, RequestDecision, decide, path_of
 from thoughtline.engine.normalise import DROP_BLOCK, Normalised, keep_dropping, normalise
 from thoughtline.engine.offload import run_aside
+from thoughtline.engine.parted_calls import with_calls_together
 from thoughtline.engine.prefix_cache import PrefixCache
 from thoughtline.engine.quirks import strengthened
 from thoughtline.engine.recording import MAX_BYTES, Recording, RunningRecordings
@@ -209,9 +210,9 @@ class Engine:
         if resumed is not None:
             resumed.check_decision(decision)
         elif incoming.source is None and (not plan.certain or plan.leaves_out):
-            decision = await without_spoken_thoughts(
-                decision, self.store, incoming.tenant, normal.known_turns
-            )
+            asked_of = self.store, incoming.tenant, normal.known_turns
+            decision = await with_calls_together(decision, *asked_of)
+            decision = await without_spoken_thoughts(decision, *asked_of)
             plan = decision.replay_plan
         if DROP_BLOCK in plan.skipped_before:
             decision = await keep_dropping(decision)

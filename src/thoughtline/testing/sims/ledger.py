@@ -88,6 +88,10 @@ class Ledger:
         self._by_value: dict[str, list[Emission]] = {}
         self._answered: dict[tuple[str, int] | str, list[str]] = {}
 
+    def serials(self, visible: str) -> list[str]:
+        """The exchanges that a text names."""
+        return list(dict.fromkeys(self._serial.findall(visible)))
+
     def answer(self, serial: str, marker: str, turn: int, *, marked: bool) -> None:
         """Note an exchange, with thoughts or without; `marked` as in `add`."""
         key = serial if marked else (marker, turn)
@@ -95,7 +99,7 @@ class Ledger:
 
     def silent(self, marker: str, turn: int, visible: str) -> bool:
         """Whether this assistant turn is known, and was answered without a thought."""
-        named = list(dict.fromkeys(self._serial.findall(visible)))
+        named = self.serials(visible)
         if named:
             return all(name in self._answered and not self._thought(name) for name in named)
         return any(not self._thought(one) for one in self._answered.get((marker, turn), ()))
@@ -123,7 +127,7 @@ class Ledger:
 
     def of(self, marker: str, turn: int, visible: str) -> list[list[Emission]]:
         """The exchanges that this assistant turn may have come from, each with its thoughts."""
-        serials = list(dict.fromkeys(self._serial.findall(visible)))
+        serials = self.serials(visible)
         if serials:  # two serials: the client merged two turns into one
             return [[e for serial in serials for e in self._by_serial.get(serial, ())]]
         # Without a serial two exchanges may look alike (a retry, a fork): either will do.

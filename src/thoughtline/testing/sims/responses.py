@@ -327,7 +327,8 @@ class ResponsesSimulator(Simulator):
     def _enter(self, exchange: Exchange, items: Sequence[Item]) -> None:
         asked = (item for item in items if item.value.get("role") == "user")
         first = next(asked, None)
-        self.enter(exchange, "" if first is None else text_of(first), echoes(self.row, items))
+        turns = echoes(self.row, items, self.ledger.serials)
+        self.enter(exchange, "" if first is None else text_of(first), turns)
 
     def _claims(self, blob: str) -> list[str] | None:
         claims = self.unseal(blob, self.row.style or "openai")

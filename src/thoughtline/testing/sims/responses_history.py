@@ -5,7 +5,7 @@ A turn is a run of items that the model wrote, between what users and tools said
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from thoughtline.testing.sims.ledger import Carried, Echo
 from thoughtline.testing.sims.responses_input import Item
@@ -13,15 +13,27 @@ from thoughtline.testing.sims.responses_output import slot_of, thought_of
 from thoughtline.testing.sims.responses_rows import Row
 
 
-def echoes(row: Row, items: Sequence[Item]) -> list[Echo]:
-    """The assistant turns of a conversation: runs of items that the model wrote."""
+def echoes(row: Row, items: Sequence[Item], serials: Callable[[str], Sequence[str]]) -> list[Echo]:
+    """The assistant turns of a conversation: runs of items that the model wrote.
+
+    The outputs of calls may stand among them. `serials` tells which exchange a text is from.
+    """
     runs: list[list[Item]] = [[]]
     for item in items:
         if item.assistant:
             runs[-1].append(item)
         elif runs[-1]:
             runs.append([])
-    return [_echo(row, run) for run in runs if run and not _lost(run)]
+    whole: list[list[Item]] = []
+    last: set[str] = set()
+    for run in runs:
+        named = {serial for item in run for serial in serials(text_of(item))}
+        if named and named == last:
+            whole[-1] += run
+        else:
+            whole.append(run)
+        last = named
+    return [_echo(row, run) for run in whole if run and not _lost(run)]
 
 
 def _lost(run: Sequence[Item]) -> bool:
