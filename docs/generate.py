@@ -19,7 +19,7 @@ from thoughtline.gateway.settings.keys import ANY, KEYS, TITLES, Key, dotted
 from thoughtline.gateway.settings.sources import PREFIX, SHORT
 from thoughtline.gateway.settings.values import default
 from thoughtline.log.capabilities import Capabilities
-from thoughtline.providers.catalogue import PROVIDERS
+from thoughtline.providers.known_providers import PROVIDERS
 
 WIDTH = 90
 _PART = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -93,7 +93,7 @@ def providers() -> str:
             f"`{provider.base_url}`",
             ", ".join(f"`{key}`" for key in provider.keys),
             ", ".join(f"`{model}`" for model in provider.models)
-            + (" (with a key)" if provider.host else ""),
+            + (" (with a key)" if provider.host and provider.models else ""),
         )
         for provider in PROVIDERS
     ]

@@ -4,7 +4,7 @@ import pytest
 
 import thoughtline
 from thoughtline.agents.provider import Provider, resolve
-from thoughtline.providers.catalogue import PROVIDERS
+from thoughtline.providers.known_providers import PROVIDERS
 
 KEYS = {name: f"key of {known.name}" for known in PROVIDERS for name in known.keys[:1]}
 
@@ -98,7 +98,13 @@ def test_where_it_leads(name, said, url, dialect, policy):
     "known", [one for one in PROVIDERS if one.name != "sim"], ids=lambda known: known.name
 )
 def test_every_known_provider_leads_somewhere(known):
-    assert led(known.name).url.startswith(known.base_url.partition("://")[0])
+    if known.missing:
+        with pytest.raises(
+            thoughtline.ProviderError, match=rf"depends on {known.missing}: set it, or give a"
+        ):
+            led(known.name)
+    else:
+        assert led(known.name).url.startswith(known.base_url.partition("://")[0])
 
 
 async def test_the_key_stands_where_each_looks_for_it():

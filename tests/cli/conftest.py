@@ -5,7 +5,7 @@ import os
 import pytest
 
 from thoughtline.cli.simulated import STRICT
-from thoughtline.providers.catalogue import PROVIDERS
+from thoughtline.providers.known_providers import PROVIDERS
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from thoughtline.engine.routes import parse
 from thoughtline.gateway.build import make_directory
 from thoughtline.gateway.settings import Settings, UpstreamSettings
 from thoughtline.gateway.settings.upstreams import complete
-from thoughtline.providers.catalogue import PROVIDERS, SIMULATED
+from thoughtline.providers.known_providers import PROVIDERS, SIMULATED
 
 CHAT, RESPONSES, MESSAGES = "chat/completions", "responses", "messages"
 GEMINI = "models/m:generateContent"
@@ -49,6 +49,8 @@ URLS = {
     },
     "kimi-coding": {
         CHAT: "https://api.kimi.com/coding/v1/chat/completions",
+        MESSAGES: "https://api.kimi.com/coding/v1/messages",
+        RESPONSES: "https://api.kimi.com/coding/v1/responses",
         "models": "https://api.kimi.com/coding/v1/models",
     },
     "xai": {
@@ -96,7 +98,7 @@ URLS = {
         CHAT: "https://api.fireworks.ai/inference/v1/chat/completions",
         "embeddings": "https://api.fireworks.ai/inference/v1/embeddings",
     },
-    "together": {CHAT: "https://api.together.xyz/v1/chat/completions"},
+    "together": {CHAT: "https://api.together.ai/v1/chat/completions"},
     "siliconflow": {CHAT: "https://api.siliconflow.com/v1/chat/completions"},
     "nebius": {CHAT: "https://api.tokenfactory.nebius.com/v1/chat/completions"},
     "deepinfra": {
@@ -105,7 +107,156 @@ URLS = {
         "embeddings": "https://api.deepinfra.com/v1/openai/embeddings",
     },
     "sambanova": {CHAT: "https://api.sambanova.ai/v1/chat/completions"},
-    "opencode-go": {CHAT: "https://opencode.ai/zen/go/v1/chat/completions"},
+    "opencode-go": {
+        CHAT: "https://opencode.ai/inference/go/openai/v1/chat/completions",
+        RESPONSES: "https://opencode.ai/inference/go/openai/v1/responses",
+        MESSAGES: "https://opencode.ai/inference/go/anthropic/v1/messages",
+        GEMINI: "https://opencode.ai/inference/go/google/v1beta/models/m:generateContent",
+    },
+    "opencode": {
+        CHAT: "https://opencode.ai/inference/openai/v1/chat/completions",
+        RESPONSES: "https://opencode.ai/inference/openai/v1/responses",
+        MESSAGES: "https://opencode.ai/inference/anthropic/v1/messages",
+        GEMINI: "https://opencode.ai/inference/google/v1beta/models/m:generateContent",
+    },
+    "glm-coding": {
+        CHAT: "https://api.z.ai/api/coding/paas/v4/chat/completions",
+        MESSAGES: "https://api.z.ai/api/anthropic/v1/messages",
+    },
+    "glm-coding-cn": {
+        CHAT: "https://open.bigmodel.cn/api/coding/paas/v4/chat/completions",
+        MESSAGES: "https://open.bigmodel.cn/api/anthropic/v1/messages",
+    },
+    "minimax-cn": {
+        CHAT: "https://api.minimaxi.com/v1/chat/completions",
+        MESSAGES: "https://api.minimaxi.com/anthropic/v1/messages",
+    },
+    "qwen-coding": {
+        CHAT: "https://coding-intl.dashscope.aliyuncs.com/v1/chat/completions",
+        MESSAGES: "https://coding-intl.dashscope.aliyuncs.com/apps/anthropic/v1/messages",
+    },
+    "qwen-tokens": {
+        CHAT: "https://token-plan.ap-southeast-1.maas.aliyuncs.com/compatible-mode/v1/chat/completions",
+        RESPONSES: "https://token-plan.ap-southeast-1.maas.aliyuncs.com/compatible-mode/v1/responses",
+        MESSAGES: "https://token-plan.ap-southeast-1.maas.aliyuncs.com/apps/anthropic/v1/messages",
+    },
+    "qwen-tokens-cn": {
+        CHAT: "https://token-plan.cn-beijing.maas.aliyuncs.com/compatible-mode/v1/chat/completions",
+        RESPONSES: "https://token-plan.cn-beijing.maas.aliyuncs.com/compatible-mode/v1/responses",
+        MESSAGES: "https://token-plan.cn-beijing.maas.aliyuncs.com/apps/anthropic/v1/messages",
+    },
+    **{
+        f"mimo-tokens-{place}": {
+            CHAT: f"https://token-plan-{place}.xiaomimimo.com/v1/chat/completions",
+            MESSAGES: f"https://token-plan-{place}.xiaomimimo.com/anthropic/v1/messages",
+        }
+        for place in ("cn", "ams", "sgp")
+    },
+    "stepfun-plan": {CHAT: "https://api.stepfun.ai/step_plan/v1/chat/completions"},
+    "doubao": {
+        CHAT: "https://ark.cn-beijing.volces.com/api/v3/chat/completions",
+        RESPONSES: "https://ark.cn-beijing.volces.com/api/v3/responses",
+        MESSAGES: "https://ark.cn-beijing.volces.com/api/compatible/v1/messages",
+    },
+    "doubao-coding": {CHAT: "https://ark.cn-beijing.volces.com/api/coding/v3/chat/completions"},
+    "longcat": {
+        CHAT: "https://api.longcat.chat/openai/v1/chat/completions",
+        MESSAGES: "https://api.longcat.chat/anthropic/v1/messages",
+    },
+    "qianfan": {CHAT: "https://qianfan.baidubce.com/v2/chat/completions"},
+    "meta": {RESPONSES: "https://api.meta.ai/v1/responses"},
+    "perplexity": {
+        CHAT: "https://api.perplexity.ai/chat/completions",
+        RESPONSES: "https://api.perplexity.ai/v1/responses",
+    },
+    "inception": {CHAT: "https://api.inceptionlabs.ai/v1/chat/completions"},
+    "ant-ling": {CHAT: "https://api.ant-ling.com/v1/chat/completions"},
+    "bedrock": {
+        RESPONSES: "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/responses",
+        CHAT: "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/chat/completions",
+        MESSAGES: "https://bedrock-runtime.eu-west-1.amazonaws.com/anthropic/v1/messages",
+    },
+    "bedrock-mantle": {
+        CHAT: "https://bedrock-mantle.eu-west-1.api.aws/v1/chat/completions",
+        RESPONSES: "https://bedrock-mantle.eu-west-1.api.aws/openai/v1/responses",
+        MESSAGES: "https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1/messages",
+        "messages/count_tokens": "https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1/messages/count_tokens",
+    },
+    "anthropic-aws": {
+        MESSAGES: "https://aws-external-anthropic.eu-west-1.api.aws/v1/messages",
+        "messages/count_tokens": "https://aws-external-anthropic.eu-west-1.api.aws/v1/messages/count_tokens",
+        "models": "https://aws-external-anthropic.eu-west-1.api.aws/v1/models",
+    },
+    "anthropic-gcp": {
+        MESSAGES: "https://claude.googleapis.com/v1/projects/proj-1/locations/global/workspaces/ws-1/invoke/v1/messages",
+        "messages/count_tokens": "https://claude.googleapis.com/v1/projects/proj-1/locations/global/workspaces/ws-1/invoke/v1/messages/count_tokens",
+    },
+    "vertex": {
+        GEMINI: "https://aiplatform.googleapis.com/v1/publishers/google/models/m:generateContent",
+        "models/m:countTokens": "https://aiplatform.googleapis.com/v1/publishers/google/models/m:countTokens",
+    },
+    "azure": {
+        RESPONSES: "https://my-resource.services.ai.azure.com/openai/v1/responses",
+        CHAT: "https://my-resource.services.ai.azure.com/openai/v1/chat/completions",
+        MESSAGES: "https://my-resource.services.ai.azure.com/anthropic/v1/messages",
+    },
+    "ollama-cloud": {
+        CHAT: "https://ollama.com/v1/chat/completions",
+        RESPONSES: "https://ollama.com/v1/responses",
+        MESSAGES: "https://ollama.com/v1/messages",
+    },
+    "baseten": {CHAT: "https://inference.baseten.co/v1/chat/completions"},
+    "nvidia": {CHAT: "https://integrate.api.nvidia.com/v1/chat/completions"},
+    "novita": {
+        CHAT: "https://api.novita.ai/openai/v1/chat/completions",
+        MESSAGES: "https://api.novita.ai/anthropic/v1/messages",
+    },
+    "huggingface": {
+        CHAT: "https://router.huggingface.co/v1/chat/completions",
+        RESPONSES: "https://router.huggingface.co/v1/responses",
+    },
+    "vercel": {
+        CHAT: "https://ai-gateway.vercel.sh/v1/chat/completions",
+        RESPONSES: "https://ai-gateway.vercel.sh/v1/responses",
+        MESSAGES: "https://ai-gateway.vercel.sh/v1/messages",
+    },
+    "cloudflare": {
+        CHAT: "https://gateway.ai.cloudflare.com/v1/acct1/default/compat/chat/completions",
+        RESPONSES: "https://gateway.ai.cloudflare.com/v1/acct1/default/openai/responses",
+        MESSAGES: "https://gateway.ai.cloudflare.com/v1/acct1/default/anthropic/v1/messages",
+    },
+    "workers-ai": {
+        CHAT: "https://api.cloudflare.com/client/v4/accounts/acct1/ai/v1/chat/completions",
+    },
+    "github-models": {CHAT: "https://models.github.ai/inference/chat/completions"},
+    "chutes": {CHAT: "https://llm.chutes.ai/v1/chat/completions"},
+    "tencent": {
+        CHAT: "https://tokenhub.tencentmaas.com/v1/chat/completions",
+        RESPONSES: "https://tokenhub.tencentmaas.com/v1/responses",
+        MESSAGES: "https://tokenhub.tencentmaas.com/v1/messages",
+    },
+    "tencent-intl": {
+        CHAT: "https://tokenhub-intl.tencentcloudmaas.com/v1/chat/completions",
+        RESPONSES: "https://tokenhub-intl.tencentcloudmaas.com/v1/responses",
+        MESSAGES: "https://tokenhub-intl.tencentcloudmaas.com/v1/messages",
+    },
+    "tencent-coding": {CHAT: "https://api.lkeap.cloud.tencent.com/coding/v3/chat/completions"},
+    "upstage": {CHAT: "https://api.upstage.ai/v1/solar/chat/completions"},
+    "venice": {CHAT: "https://api.venice.ai/api/v1/chat/completions"},
+    "poe": {CHAT: "https://api.poe.com/v1/chat/completions"},
+    "scaleway": {CHAT: "https://api.scaleway.ai/v1/chat/completions"},
+    "ovhcloud": {CHAT: "https://oai.endpoints.kepler.ai.cloud.ovh.net/v1/chat/completions"},
+    "nano-gpt": {CHAT: "https://nano-gpt.com/api/v1/chat/completions"},
+    "requesty": {CHAT: "https://router.requesty.ai/v1/chat/completions"},
+    "llmgateway": {CHAT: "https://api.llmgateway.io/v1/chat/completions"},
+    "friendli": {CHAT: "https://api.friendli.ai/serverless/v1/chat/completions"},
+    "wandb": {CHAT: "https://api.inference.wandb.ai/v1/chat/completions"},
+    "synthetic": {CHAT: "https://api.synthetic.new/openai/v1/chat/completions"},
+    "modelscope": {CHAT: "https://api-inference.modelscope.cn/v1/chat/completions"},
+    "zenmux": {CHAT: "https://zenmux.ai/api/v1/chat/completions"},
+    "tinfoil": {CHAT: "https://inference.tinfoil.sh/v1/chat/completions"},
+    "nearai": {CHAT: "https://cloud-api.near.ai/v1/chat/completions"},
+    "digitalocean": {CHAT: "https://inference.do-ai.run/v1/chat/completions"},
     "codex": {
         RESPONSES: "https://chatgpt.com/backend-api/codex/responses",
         "responses/compact": "https://chatgpt.com/backend-api/codex/responses/compact",
@@ -132,7 +283,15 @@ URLS = {
 BARE = {"deepseek": ("chat/completions", "responses", "models")}
 """Paths that are left without the version that a client left out: the provider takes both."""
 ROWS = [(name, path, url) for name, urls in URLS.items() for path, url in urls.items()]
-DIRECTORY = make_directory(Settings(upstreams=complete({}, {}, local=True)))
+ENV = {
+    "AWS_REGION": "eu-west-1",
+    "AZURE_RESOURCE_NAME": "my-resource",
+    "ANTHROPIC_GOOGLE_CLOUD_PROJECT": "proj-1",
+    "ANTHROPIC_GOOGLE_CLOUD_WORKSPACE_ID": "ws-1",
+    "CLOUDFLARE_ACCOUNT_ID": "acct1",
+}
+"""What completes the addresses that depend on the environment."""
+DIRECTORY = make_directory(Settings(upstreams=complete({}, ENV, local=True)))
 
 
 def sent_to(path, directory=DIRECTORY, method="POST"):
@@ -180,12 +339,12 @@ def test_the_library_ends_at_the_same_places(name, dialect):
     form = path.removeprefix("/v1beta/").removeprefix("/v1/").partition("?")[0]
     wanted = URLS[name][form.replace("streamGenerate", "generate")]
     asked = {"model": "m", "key": "k", "dialect": dialect}
-    found = resolve(Provider(name, **asked), {})
+    found = resolve(Provider(name, **asked), ENV)
     assert found.url.partition("?")[0].replace("streamGenerate", "generate") == wanted
-    base = next(one.base_url for one in PROVIDERS if one.name == name)
+    base = next(one.located(ENV).base_url for one in PROVIDERS if one.name == name)
     if wanted.startswith(base):
         for said in (base, f"{base}/"):
-            found = resolve(Provider(name, base_url=said, **asked), {})
+            found = resolve(Provider(name, base_url=said, **asked), ENV)
             assert found.url.partition("?")[0].replace("streamGenerate", "generate") == wanted
 
 

@@ -39,6 +39,19 @@ PUBLIC = [
     "ollama",
     "lmstudio",
     "copilot",
+    "baseten",
+    "chutes",
+    "cloudflare",
+    "doubao",
+    "github-models",
+    "huggingface",
+    "longcat",
+    "meta",
+    "novita",
+    "nvidia",
+    "perplexity",
+    "vercel",
+    "vertex",
     "generic",
 ]
 
@@ -93,6 +106,15 @@ def test_a_row_is_sound(row):
         ("bedrock", "messages", "amazon.nova-pro", Need.FORBIDDEN, Scope.ALL, ""),
         # inspect_ai#4079: DeepSeek behind a router keeps its rule
         ("openrouter", "chat", "deepseek/deepseek-v4", Need.REQUIRED, Scope.ALL, '" "'),
+        # pi-ai catalogue: the plan wants a thought in each message, `""` will do
+        ("kimi", "chat", "k3-256k", Need.REQUIRED, Scope.ALL, '""'),
+        ("kimi", "chat", "kimi-for-coding-highspeed", Need.REQUIRED, Scope.CALLS, '""'),
+        ("kimi", "chat", "kimi-k3.1-pro", Need.REQUIRED, Scope.CALLS, '""'),
+        ("deepseek", "chat", "deepseek-v4.1-flash-1017", Need.REQUIRED, Scope.ALL, '""'),
+        ("hunyuan", "chat", "kimi-k2.6", Need.REQUIRED, Scope.CALLS, '""'),
+        ("vertex", "gemini", "gemini-4-argon", Need.REQUIRED, Scope.FIRST_CALL, '"skip_thought_signature_validator"'),
+        ("vertex", "chat", "google/gemini-3.8-flash", Need.REQUIRED, Scope.FIRST_CALL, '{"google":{"thought_signature":"skip_thought_signature_validator"}}'),
+        ("vertex", "chat", "deepseek-ai/deepseek-v3.2-maas", Need.RECOMMENDED, Scope.ALL, ""),
         ("nobody", "chat", "deepseek-v4-pro", Need.RECOMMENDED, Scope.ALL, ""),
     ],
 )  # fmt: skip
@@ -115,15 +137,52 @@ def test_prefix_binding_is_a_matter_of_the_family():
         "claude-sonnet-5-5-20260901",
         "claude-haiku-5-5",
         "claude-fable-5-1",
+        "claude-fable-5-2",
+        "claude-mythos-5-1",  # platform.claude.com whats-new-fable-5-2
+        "claude-mythos-5-2",
     )
-    free = ("claude-opus-4-5", "claude-sonnet-4-6", "claude-mythos-5-1", "claude-opus-5")
-    assert all(find_policy("anthropic", "messages", model).prefix for model in bound)
-    assert not any(find_policy("anthropic", "messages", model).prefix for model in free)
+    free = ("claude-opus-4-5", "claude-sonnet-4-6", "claude-mythos-5", "claude-opus-5")
+    for host, before in CLAUDE_HOSTS.items():
+        assert all(find_policy(host, "messages", before + model).prefix for model in bound)
+        assert not any(find_policy(host, "messages", before + model).prefix for model in free)
     assert find_policy("bedrock", "messages", "us.anthropic.claude-opus-5-5-v1").prefix
+
+
+CLAUDE_HOSTS = {
+    "anthropic": "",
+    "bedrock": "global.anthropic.",
+    "vertex": "",
+    "azure": "",
+    "vercel": "anthropic/",
+    "cloudflare": "anthropic/",
+}
+
+
+@pytest.mark.parametrize(("host", "before"), [*CLAUDE_HOSTS.items(), ("openrouter", "anthropic/")])
+def test_claude_has_its_rows_at_every_host(host, before):
+    def row(model):
+        return find_policy(host, "messages", before + model)
+
+    assert all(row(model).signed for model in ("claude-fable-5-2", "claude-sonnet-4-5"))
+    assert row("claude-opus-5.5").scope is Scope.LOOP
+    assert not row("claude-mythos-5-2").takes.thinking_off
+    assert "xhigh" in row("claude-opus-4-8").takes.efforts
+    assert row("claude-opus-4-6").need is Need.REQUIRED
+    assert row("claude-sonnet-5.5").prefix is (host != "openrouter")  # it claims not to check it
+
+
+def test_a_deployment_of_any_name_is_taken_for_claude():
+    assert find_policy("azure", "messages", "my-deployment").signed
+
+
+def test_sealed_items_have_rows_where_responses_are_spoken():
+    for name in ("bedrock", "openrouter", "vercel", "cloudflare", "meta"):
+        assert find_policy(name, "responses", "openai/gpt-6-sol").stateless
 
 
 SPOKEN = dict.fromkeys(("openai", "codex", "azure", "xai"), "responses")
 SPOKEN |= {"anthropic": "messages", "bedrock": "messages", "gemini": "gemini"}
+SPOKEN |= {"meta": "responses", "vertex": "gemini"}
 
 
 @pytest.mark.parametrize("name", [*PUBLIC, "unheard-of"])

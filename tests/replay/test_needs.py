@@ -3,7 +3,7 @@
 from thoughtline.log.parts import Blob, Call, Result, Text
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Turn
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 from thoughtline.replay.match import request_path
 from thoughtline.replay.needs import last_question, loop_start, needs
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from thoughtline.agents.keys import Key, current_key
-from thoughtline.dialects import DIALECTS
+from thoughtline.dialects import DEFAULT, DIALECTS
 from thoughtline.dialects.base import Dialect
 from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.routes import has_version
@@ -34,15 +34,14 @@ from thoughtline.errors import (
 from thoughtline.providers.accounts import ACCOUNT_HEADERS
 from thoughtline.providers.catalogue import (
     BY_NAME,
-    PROVIDERS,
-    SCHEME,
-    SIMULATED,
-    KnownProvider,
     infer_policy,
     known_provider,
     matches_model,
+    takes_bearer,
+    wants_version,
 )
 from thoughtline.providers.contracts import policy_names, preferred_dialect
+from thoughtline.providers.known_providers import PROVIDERS, SCHEME, SIMULATED, KnownProvider
 from thoughtline.providers.overrides import Override, parse_overrides
 from thoughtline.replay.guard import Target
 
@@ -153,7 +152,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     async def headers(self) -> tuple[tuple[str, str], ...]:
         """The headers of the next request, with the key as it is now."""
         key = await current_key(self.credential, self.provider.name)
-        credential = (self.dialect.credential(key),) if key else ()
+        shown = DEFAULT if takes_bearer(self.url) else self.dialect
+        credential = (shown.credential(key),) if key else ()
         own = self.provider.headers.items()
         return (*_HEADERS, *self.dialect.request_headers, *credential, *own)
 
@@ -169,7 +169,12 @@ def resolve(
         account: gives the keyed hash of a credential, or of what names an account.
     """
     known = known_provider(provider.name)
+    known = known.located(env) or known if known else None
     base = _base_url(provider, known)
+    if known is not None and base == known.base_url and known.missing:
+        raise ProviderError(
+            f"where {provider.name!r} is depends on {known.missing}: set it, or give a base_url"
+        )
     policy = _policy(provider, known, base)
     dialect = _dialect(provider, policy)
     key = provider.key or _key(provider, known, base, env)
@@ -251,7 +256,7 @@ def _endpoints(known: KnownProvider | None, base: str, dialect: Dialect) -> dict
     A base URL with a version anywhere in it is taken for one, too.
     """
     own = known.endpoints.get(dialect.name, "") if known and base == known.base_url else ""
-    if own or has_version(base):
+    if own or (has_version(base) and not wants_version(base)):
         return {dialect.name: own or base}
     return {}
 

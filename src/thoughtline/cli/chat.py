@@ -136,7 +136,7 @@ async def _last_provider(log: Log, session: str, otherwise: Provider) -> Provide
     from thoughtline.agents.provider import Provider
     from thoughtline.cli import simulated
     from thoughtline.cli.session_names import find_session
-    from thoughtline.providers.catalogue import PROVIDERS, SCHEME
+    from thoughtline.providers.known_providers import PROVIDERS, SCHEME
 
     async with log:
         chat = await log.resume(await find_session(log, session))
@@ -149,7 +149,7 @@ async def _last_provider(log: Log, session: str, otherwise: Provider) -> Provide
         provider = simulated.provider(name, model, options=otherwise.options)
         return replace(provider, overrides=otherwise.overrides)
     for known in PROVIDERS:
-        if last.endpoint in (known.base_url.rstrip("/"), *known.endpoints.values()):
+        if known.is_at(last.endpoint) or last.endpoint in known.endpoints.values():
             return Provider(
                 known.name,
                 model=model,
@@ -210,7 +210,7 @@ def _provider(name: str | None, model: str | None, given: dict[str, Any]) -> Pro
 
 def _name_with_key() -> str:
     """The first provider whose key is in the environment."""
-    from thoughtline.providers.catalogue import PROVIDERS
+    from thoughtline.providers.known_providers import PROVIDERS
 
     for known in PROVIDERS:
         if known.key_variable(os.environ):

@@ -83,7 +83,7 @@ def _make_key(path: Path) -> None:
 
 
 def _next_steps(path: Path) -> str:
-    from thoughtline.providers.catalogue import PROVIDERS
+    from thoughtline.providers.known_providers import PROVIDERS
 
     found = [
         f"{provider.name} (${name})"

@@ -16,7 +16,8 @@ from thoughtline.cli.launch_tools import LaunchTool, fill
 from thoughtline.engine.model_names import ModelNames, ModelRow
 from thoughtline.errors import SettingsError, did_you_mean
 from thoughtline.gateway.settings import Settings, UpstreamSettings, is_loopback
-from thoughtline.providers.catalogue import SIMULATED, known_provider, matches_model
+from thoughtline.providers.catalogue import known_provider, matches_model
+from thoughtline.providers.known_providers import SIMULATED
 
 KEY_VARIABLE = "GATEWAY_API_KEY"
 """Holds what a tool shows as its key, where no variable of a provider does."""

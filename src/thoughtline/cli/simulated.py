@@ -24,7 +24,7 @@ from thoughtline.dialects import DIALECTS, splice
 from thoughtline.engine.endpoints import Upstream
 from thoughtline.engine.routes import parse
 from thoughtline.errors import Unreadable, WireError
-from thoughtline.providers.catalogue import SCHEME
+from thoughtline.providers.known_providers import SCHEME
 from thoughtline.providers.overrides import Override
 from thoughtline.testing import PROVIDERS, Reply, Request, Script, Simulator, simulator
 from thoughtline.testing.sims.assistant import assistant_script

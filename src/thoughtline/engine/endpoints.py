@@ -10,21 +10,22 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from thoughtline.dialects import DIALECTS
+from thoughtline.dialects import DEFAULT, DIALECTS
 from thoughtline.engine.model_names import ModelNames, ModelRow
 from thoughtline.engine.routes import Route, beneath, has_version, join, named_first, unversioned
 from thoughtline.log.parts import Origin
 from thoughtline.providers.catalogue import (
-    SIMULATED,
     asks_for_key,
     credential_dialect,
     infer_policy,
     known_name,
     matches_model,
     refuses_version,
+    takes_bearer,
     wants_version,
 )
 from thoughtline.providers.contracts import find_policy
+from thoughtline.providers.known_providers import SIMULATED
 from thoughtline.providers.overrides import Override, with_overrides
 from thoughtline.replay.guard import LostThought, Target
 from thoughtline.wires.base import Wire, WireTimeouts
@@ -98,6 +99,8 @@ class Upstream(Struct, frozen=True, kw_only=True):
 
     def credential_dialect_for(self, family: str) -> str:
         """The dialect in which a request says who it is: its own, else this provider's."""
+        if takes_bearer(self.base_url):
+            return DEFAULT.name
         return family or credential_dialect(self.policy_name)
 
     def target(self, *, dialect: str, model: str, account: str) -> Target:
@@ -127,7 +130,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
 @lru_cache(128)
 def _versioned(base_url: str, dialect: str, path: str) -> str:
     """The path with the version that its client left out, where one is needed."""
-    if has_version(path) or has_version(base_url):
+    if has_version(path) or (has_version(base_url) and not wants_version(base_url)):
         return path
     spoken = DIALECTS.get(dialect)
     if spoken is None:

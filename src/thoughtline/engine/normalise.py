@@ -27,7 +27,7 @@ from thoughtline.engine.server_state import ASIDE, Recalled, recall, references,
 from thoughtline.errors import Unreadable
 from thoughtline.log.quirks import Quirk
 from thoughtline.log.turns import Turn
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 from thoughtline.stores.base import Store
 
 INCLUDE = "reasoning.encrypted_content"

@@ -19,7 +19,7 @@ from thoughtline.errors import StoreError, Unreadable
 from thoughtline.log.events import EndpointLearned, Event, draft
 from thoughtline.log.parts import Origin
 from thoughtline.log.quirks import Quirk
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 from thoughtline.stores.base import INTERNAL_PREFIX, Batch, Store
 
 SESSION = f"{INTERNAL_PREFIX}learned"

@@ -10,7 +10,8 @@ from thoughtline.errors import did_you_mean, nearest_name
 from thoughtline.gateway import bodies
 from thoughtline.gateway.headers import PASSED_THROUGH, PassedThrough
 from thoughtline.log.decisions import Action
-from thoughtline.providers.catalogue import SIMULATED, known_provider
+from thoughtline.providers.catalogue import known_provider
+from thoughtline.providers.known_providers import SIMULATED
 from thoughtline.replay.guard import LostThought
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
+from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.upstream_errors import upstream_error
 from thoughtline.engine.caller import Incoming
@@ -64,7 +65,8 @@ class HttpTranslation:
             *provider.request_headers,
         ]
         if key := upstream.key or credential:
-            made.append(provider.credential(key))
+            shown = DIALECTS[upstream.credential_dialect_for(provider.name)]
+            made.append(shown.credential(key))
         return Outbound(
             method="POST",
             url=upstream.url(provider.name, path, query),

@@ -3,152 +3,69 @@
 A row says what differs from the defaults of `Policy`: recommended, for all outputs.
 """
 
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from functools import lru_cache, partial
-
-from msgspec import Struct
+from functools import lru_cache
 
 from thoughtline.log.capabilities import Capabilities, EffortStyle
 from thoughtline.log.parts import Carrier
-from thoughtline.log.quirks import Need, Scope
-
-STRICT = frozenset({"provider", "endpoint", "account", "model"})
-"""The default guard for anything sealed."""
-COMPANY = frozenset({"provider", "company"})
-"""The default guard for a plain thought: its endpoint, or another known host of one company."""
-
-
-class Policy(Struct, frozen=True, kw_only=True):
-    """One row: what one endpoint demands of one dialect and model family."""
-
-    name: str
-    dialect: str
-    models: tuple[str, ...] = ("*",)  # patterns, matched against the lower-cased model name
-    need: Need = Need.RECOMMENDED
-    scope: Scope = Scope.ALL
-    beyond: Need = Need.RECOMMENDED  # what holds for outputs outside the scope
-    demands_all: bool = False  # required also of outputs that were made without a thought
-    with_tools: bool = False  # the need holds only while the request declares tools
-    reads: tuple[Carrier, ...] = ()  # what the target understands, the preferred one first
-    copies: bool = False  # send a plain thought under every key it reads, all equal
-    every_call: bool = False  # a thought before each of parallel calls, not only the first
-    binds: frozenset[str] = STRICT  # which fields of Origin a sealed thought is valid for
-    plain: frozenset[str] = COMPANY  # the same for a plain one
-    signed: bool = False  # it refuses a thought without a signature
-    prefix: bool = False  # a sealed thought is also bound to everything before it
-    lost: str = ""  # JSON text accepted in place of a lost thought; empty: nothing is
-    off: tuple[str, str] | None = None  # member and JSON value that switch thinking off
-    thinks: bool = True  # thinking is on unless the request says otherwise
-    stateless: bool = False  # set `store: false` and ask for encrypted content
-    phases: bool = False  # wants each message with what it was for: `phase`
-    remembers: bool = False  # keeps responses for clients who ask for that (`store: true`)
-    takes: Capabilities = Capabilities()  # beside thoughts, for requests that are translated
-    source: str = ""  # where this is documented or was seen
-
-
-# -- what rows have in common --------------------------------------------------------------------
-
-REQUIRED, SOFT, IGNORED = Need.REQUIRED, Need.SOFT, Need.IGNORED
-FORBIDDEN, NONE = Need.FORBIDDEN, Need.NONE
-LOOP, CALLS = Scope.LOOP, Scope.CALLS
-
-RC, R, RD = Carrier.REASONING_CONTENT, Carrier.REASONING, Carrier.REASONING_DETAILS
-THINK = Carrier.THINK
-ANY_TEXT = (RC, R, RD, THINK, Carrier.CHUNK, Carrier.REASONING_TEXT)
-GEMINI_PARTS = (Carrier.SIGNATURE, Carrier.PART)
-
-THINKING_OFF: Mapping[str, tuple[str, str]] = {
-    "chat": ("thinking", '{"type":"disabled"}'),
-    "messages": ("thinking", '{"type":"disabled"}'),
-    "responses": ("reasoning", '{"effort":"none"}'),
-}
-"""By dialect: the member and the JSON value that most providers switch thinking off by."""
-BYPASS = '"skip_thought_signature_validator"'
-EMPTY_BLOCK = '{"type":"thinking","thinking":"","signature":""}'
-
-SWITCH = Capabilities(effort_style=EffortStyle.SWITCH)
-ALWAYS_ON_SWITCH = Capabilities(effort_style=EffortStyle.SWITCH, thinking_off=False)
-DEEPSEEK = Capabilities(effort_style=EffortStyle.SWITCH, efforts=("high", "max"))
-ROUTER = Capabilities(
-    effort_style=EffortStyle.ROUTER, efforts=("none", "minimal", "low", "medium", "high", "xhigh")
-)
-KIMI_K3 = Capabilities(efforts=("low", "high", "max"), thinking_off=False)
-OPENAI = Capabilities(developer_role=True, strict_tools=True)
-ADAPTIVE = Capabilities(effort_style=EffortStyle.ADAPTIVE, thinking_off=False)
-ASKED = Capabilities(effort_style=EffortStyle.ADAPTIVE, late_system=False)
-MANUAL = Capabilities(effort_style=EffortStyle.BUDGET, late_system=False)
-
-ROUTED = COMPANY | {"model"}
-"""Behind a router, another model is another provider: it may refuse even a plain thought."""
-
-chat = partial(Policy, dialect="chat")
-responses = partial(Policy, dialect="responses", reads=(Carrier.ITEM,))
-messages = partial(Policy, dialect="messages", reads=(Carrier.BLOCK,))
-
-sealed_items = partial(responses, scope=LOOP, stateless=True)
-openai_items = partial(sealed_items, phases=True)
-with_calls = partial(chat, need=REQUIRED, scope=CALLS, reads=(RC,), lost='""')
-deepseek_chat = partial(
+from thoughtline.log.quirks import Scope
+from thoughtline.providers.families import (
+    ALWAYS_ON_SWITCH,
+    ANY_TEXT,
+    CALLS,
+    DEEPSEEK_4_1,
+    EMPTY_BLOCK,
+    FORBIDDEN,
+    GEMINI_PARTS,
+    GLM_5_3,
+    GPT_6,
+    GPT_6_ALWAYS,
+    GROK,
+    IGNORED,
+    KIMI_K3,
+    LOOP,
+    NONE,
+    OPENAI,
+    RC,
+    RD,
+    REQUIRED,
+    ROUTED,
+    ROUTER,
+    SOFT,
+    SWITCH,
+    THINK,
+    THINKING_ON,
+    TO_MAX,
+    R,
     chat,
-    name="deepseek",
-    need=REQUIRED,
-    with_tools=True,
-    beyond=IGNORED,
-    reads=(RC,),
-    off=THINKING_OFF["chat"],
-    takes=DEEPSEEK,
+    claude,
+    deepseek_chat,
+    deepseek_r1,
+    engine,
+    gemini,
+    messages,
+    openai_items,
+    responses,
+    sealed_items,
+    with_calls,
 )
-deepseek_r1 = partial(
-    chat, need=FORBIDDEN, source="api-docs.deepseek.com (retired reasoning-model page)"
-)
-
-BOUND = ("claude-fable-5-1*", "claude-opus-5-5*", "claude-sonnet-5-5*", "claude-haiku-5-5*")
-ADAPTING = ("claude-opus-4-[678]*", "claude-sonnet-4-6*")
-ALWAYS_ON = ("claude-fable-5*", "claude-mythos-5*", "claude-opus-5*", "claude-sonnet-5*")
-
-
-def _claude(name: str, before: str = "") -> tuple[Policy, ...]:
-    """Return Claude's rows at one of its hosts; `before`: a prefix of its model names there."""
-    row = partial(messages, name=name, scope=LOOP, signed=True)  # oh-my-pi#10486, bifrost#6942
-    bound, always_on = (tuple(before + model for model in models) for models in (BOUND, ALWAYS_ON))
-    docs = "platform.claude.com/docs/en/build-with-claude"
-    optional = partial(row, need=REQUIRED, off=THINKING_OFF["messages"], thinks=False)
-    return (
-        row(models=bound, prefix=True, takes=ADAPTIVE, source=f"{docs}/preserved-thinking"),
-        row(models=always_on, takes=ADAPTIVE, source=f"{docs}/thinking-troubleshooting"),
-        optional(
-            models=tuple(before + model for model in ADAPTING),
-            takes=ASKED,
-            source=f"{docs}/thinking-troubleshooting",
-        ),
-        optional(
-            models=(before + "claude-*",),
-            takes=MANUAL,
-            source=f"{docs}/thinking; opencode#3077",
-        ),
-    )
-
-
-def _gemini(dialect: str, reads: tuple[Carrier, ...], lost: str) -> tuple[Policy, ...]:
-    """Gemini in one of its dialects: from 3 on, the first call must have its signature."""
-    source = "ai.google.dev/gemini-api/docs/thought-signatures; pydantic-ai#3881"
-    row = partial(
-        Policy, name="gemini", dialect=dialect, scope=Scope.FIRST_CALL, reads=reads, source=source
-    )
-    return (
-        row(
-            models=("*gemini-2*", "*gemini-1*"),
-            takes=Capabilities(effort_style=EffortStyle.BUDGET, media_in_results=False),
-        ),
-        row(need=REQUIRED, lost=lost),
-    )
-
-
-# -- the rows ------------------------------------------------------------------------------------
+from thoughtline.providers.policy import COMPANY, STRICT, THINKING_OFF, Policy
 
 ROWS: tuple[Policy, ...] = (
     # -- OpenAI and those who speak Responses ----------------------------------------------------
+    *(
+        openai_items(
+            name="openai",
+            models=models,
+            remembers=True,
+            takes=takes,
+            source="developers.openai.com/api/docs/guides/latest-model; openai-python ChatModel",
+        )
+        for models, takes in (
+            (("gpt-6-astra*", "gpt-6.1-sol*"), GPT_6_ALWAYS),
+            (("gpt-[6-9]*",), GPT_6),
+        )
+    ),
     openai_items(
         name="openai",
         models=("gpt-5.[1-9]*",),
@@ -174,6 +91,27 @@ ROWS: tuple[Policy, ...] = (
         source="codex#3528; pi#5524; vercel/ai#12689; hermes-agent#63446",
     ),
     chat(name="azure", need=NONE, takes=OPENAI, source="as openai"),
+    *claude("azure"),
+    messages(  # a deployment has whatever name its owner gave it
+        name="azure",
+        scope=LOOP,
+        signed=True,
+        source="platform.claude.com/docs/en/build-with-claude/claude-in-microsoft-foundry",
+    ),
+    sealed_items(
+        name="meta",
+        takes=Capabilities(efforts=("minimal", *TO_MAX)),
+        source="Agora#141; pi-ai catalogue",
+    ),
+    sealed_items(
+        name="xai",
+        models=("grok-4.[67]*",),
+        scope=Scope.ALL,
+        binds=STRICT - {"model"},
+        remembers=True,
+        takes=GROK,
+        source="docs.x.ai; pydantic-ai (models of xAI)",
+    ),
     sealed_items(
         name="xai",
         scope=Scope.ALL,
@@ -183,8 +121,8 @@ ROWS: tuple[Policy, ...] = (
     ),
     chat(name="xai", reads=(RC,), source="docs.x.ai"),
     # -- Anthropic and those who host Claude -----------------------------------------------------
-    *_claude("anthropic"),
-    *_claude("bedrock", "*"),  # a region and a vendor stand before the name
+    *claude("anthropic"),
+    *claude("bedrock", "*"),  # a region and a vendor stand before the name
     messages(
         name="bedrock",
         models=("*nova*", "*minimax*"),
@@ -192,9 +130,15 @@ ROWS: tuple[Policy, ...] = (
         reads=(),
         source="oh-my-pi#9086; bifrost#6942",
     ),
+    sealed_items(name="bedrock", source="docs.aws.amazon.com inference-responses-api"),
+    chat(name="bedrock", need=NONE, source="docs.aws.amazon.com inference-chat-completions"),
     # -- Google ----------------------------------------------------------------------------------
-    *_gemini("gemini", GEMINI_PARTS, BYPASS),
-    *_gemini("chat", (Carrier.EXTRA_CONTENT,), f'{{"google":{{"thought_signature":{BYPASS}}}}}'),
+    *gemini("gemini", "gemini"),
+    *gemini("gemini", "chat"),
+    # the signatures of one are not valid at the other: gemini-cli-core config.js
+    *gemini("vertex", "gemini"),
+    *gemini("vertex", "chat", ("*gemini*",)),
+    *claude("vertex"),
     # -- DeepSeek: three endpoints, four contracts -----------------------------------------------
     deepseek_r1(name="deepseek", models=("deepseek-r1*", "deepseek-reasoner-r1*")),
     deepseek_r1(name="deepseek-r1"),
@@ -203,6 +147,18 @@ ROWS: tuple[Policy, ...] = (
         models=("deepseek-v3*",),
         off=THINKING_OFF["chat"],
         source="continue#10193; api-docs.deepseek.com/guides/thinking_mode",
+    ),
+    deepseek_chat(
+        models=("*v4.1-flash*", "deepseek-flash*"),
+        lost='""',
+        takes=DEEPSEEK_4_1,
+        source="api-docs.deepseek.com/guides/thinking_mode; pi-ai catalogue",
+    ),
+    deepseek_chat(
+        models=("*v4.1*",),
+        lost='" "',
+        takes=DEEPSEEK_4_1,
+        source="api-docs.deepseek.com/guides/thinking_mode; pi-ai catalogue",
     ),
     deepseek_chat(
         models=("*flash*", "deepseek-chat*", "deepseek-reasoner*"),
@@ -233,6 +189,16 @@ ROWS: tuple[Policy, ...] = (
         source="api-docs.deepseek.com/guides/responses_api; rikkahub#1690",
     ),
     # -- Moonshot --------------------------------------------------------------------------------
+    # of the coding plan: each message, and not only those with calls
+    chat(
+        name="kimi",
+        models=("k3", "k3-*", "k3.*", "kimi-for-coding"),
+        need=REQUIRED,
+        reads=(RC,),
+        lost='""',
+        takes=KIMI_K3,
+        source="pi-ai catalogue (kimi-coding)",
+    ),
     with_calls(
         name="kimi",
         models=("*k3*",),
@@ -242,10 +208,18 @@ ROWS: tuple[Policy, ...] = (
     ),
     with_calls(
         name="kimi",
-        models=("*k2.7*", "*k2-thinking*"),
+        models=("*k2.7*", "*k2-thinking*", "kimi-for-coding-*"),
         beyond=SOFT,
         takes=ALWAYS_ON_SWITCH,
         source="platform.moonshot.cn use-kimi-k2-thinking-model; deer-flow#3043",
+    ),
+    with_calls(
+        name="kimi",
+        models=("*k2.6*",),
+        off=THINKING_OFF["chat"],
+        takes=SWITCH,
+        asks=(THINKING_ON, ("thinking.keep", '"all"')),
+        source="kimi-agent-sdk#169; platform.kimi.ai thinking (`keep`: ignored unless it is said)",
     ),
     with_calls(
         name="kimi",
@@ -261,24 +235,43 @@ ROWS: tuple[Policy, ...] = (
         takes=SWITCH,
         source="platform.xiaomimimo.com passing-back-reasoning_content; forgecode#3347",
     ),
-    chat(
-        name="glm",
-        models=("*glm-5.2*",),
-        need=SOFT,
-        scope=LOOP,
-        reads=(RC,),
-        off=THINKING_OFF["chat"],
-        takes=Capabilities(effort_style=EffortStyle.SWITCH, efforts=("high", "max")),
-        source="docs.z.ai/guides/capabilities/thinking-mode",
+    messages(
+        name="mimo",
+        need=REQUIRED,
+        scope=CALLS,
+        binds=COMPANY,
+        lost=EMPTY_BLOCK,
+        off=THINKING_OFF["messages"],
+        source="platform.xiaomimimo.com passing-back-reasoning_content",
     ),
-    chat(
+    *(
+        chat(
+            name="glm",
+            models=models,
+            need=SOFT,
+            scope=LOOP,
+            reads=(RC,),
+            off=off,
+            takes=takes,
+            asks=(THINKING_ON, ("thinking.clear_thinking", "false")),
+            source="docs.z.ai/guides/capabilities/thinking-mode",
+        )
+        for models, off, takes in (
+            (("*glm-5.3*",), None, GLM_5_3),
+            (
+                ("*glm-5.2*",),
+                THINKING_OFF["chat"],
+                Capabilities(effort_style=EffortStyle.SWITCH, efforts=("high", "max")),
+            ),
+            (("*",), THINKING_OFF["chat"], SWITCH),
+        )
+    ),
+    messages(
         name="glm",
         need=SOFT,
-        scope=LOOP,
-        reads=(RC,),
-        off=THINKING_OFF["chat"],
-        takes=SWITCH,
-        source="docs.z.ai/guides/capabilities/thinking-mode",
+        binds=COMPANY,
+        asks=(("thinking?.clear_thinking", "false"),),
+        source="docs.z.ai/guides/capabilities/thinking-mode; umans-gate",
     ),
     chat(
         name="minimax",
@@ -287,12 +280,45 @@ ROWS: tuple[Policy, ...] = (
         takes=Capabilities(late_system=False, thinking_off=False),
         source="platform.minimax.io text-openai-api",
     ),
-    chat(  # read only with preserve_thinking; otherwise accepted and ignored
+    messages(name="minimax", need=SOFT, binds=COMPANY, source="platform.minimax.io text-anthropic"),
+    chat(
         name="qwen",
         reads=(RC,),
         off=("enable_thinking", "false"),
         takes=Capabilities(effort_style=EffortStyle.ENABLE, late_system=False),
-        source="help.aliyun.com deep-thinking",
+        asks=(("preserve_thinking", "true"),),  # taken for every model: qwen-code
+        source="help.aliyun.com deep-thinking; docs.qwencloud.com thinking",
+    ),
+    messages(name="qwen", binds=COMPANY, source="help.aliyun.com anthropic-compatible"),
+    chat(
+        name="doubao",
+        need=SOFT,
+        reads=(RC,),
+        off=THINKING_OFF["chat"],
+        takes=Capabilities(
+            effort_style=EffortStyle.SWITCH, efforts=("minimal", "low", "medium", "high")
+        ),
+        source="models.dev#5513; AstrBot#6852 (no rule about thoughts was found)",
+    ),
+    chat(
+        name="longcat",
+        reads=(RC,),
+        off=THINKING_OFF["chat"],
+        takes=SWITCH,
+        source="longcat.chat/platform/docs",
+    ),
+    with_calls(
+        name="hunyuan",
+        models=("*kimi*", "*mimo*"),
+        plain=ROUTED,
+        source="models.dev (Tencent TokenHub); deer-flow#3043",
+    ),
+    deepseek_chat(
+        name="hunyuan",
+        models=("*deepseek-v4*",),
+        lost='" "',
+        plain=ROUTED,
+        source="models.dev (Tencent TokenHub); hermes-agent#17341",
     ),
     chat(
         name="hunyuan",
@@ -330,9 +356,47 @@ ROWS: tuple[Policy, ...] = (
         takes=ROUTER,
         source="openrouter.ai/docs/use-cases/reasoning-tokens",
     ),
+    *claude("openrouter", "*", bound=False),
+    messages(
+        name="openrouter", plain=ROUTED, source="openrouter.ai/docs/guides/anthropic-messages"
+    ),
+    sealed_items(name="openrouter", source="openrouter.ai/docs/api/reference/responses"),
+    chat(name="vercel", reads=(RD, R, RC), plain=ROUTED, source="vercel.com/docs/ai-gateway"),
+    *claude("vercel", "*"),
+    messages(name="vercel", plain=ROUTED, source="vercel.com/docs/ai-gateway"),
+    sealed_items(name="vercel", source="vercel.com/docs/ai-gateway"),
+    chat(
+        name="cloudflare",
+        reads=ANY_TEXT,
+        plain=ROUTED,
+        source="developers.cloudflare.com/ai-gateway",
+    ),
+    *claude("cloudflare", "*"),
+    openai_items(name="cloudflare", source="developers.cloudflare.com/ai-gateway"),
+    chat(name="huggingface", reads=ANY_TEXT, plain=ROUTED, source="huggingface.co/docs/router"),
+    chat(
+        name="baseten",
+        models=("*glm*",),
+        reads=(RC, R),
+        plain=ROUTED,
+        asks=(("chat_template_args.clear_thinking", "false"),),
+        source="pi-ai catalogue; docs.baseten.co",
+    ),
+    chat(name="baseten", reads=(RC, R), plain=ROUTED, source="models.dev; docs.baseten.co"),
+    chat(name="nvidia", reads=(RC,), plain=ROUTED, source="hermes-agent#77973"),
+    chat(name="novita", reads=(RC, RD), plain=ROUTED, source="novita.ai/docs; models.dev"),
+    messages(name="novita", plain=ROUTED, source="models.dev"),
+    chat(name="chutes", reads=(RC,), plain=ROUTED, source="pi-mono changelog (both keys, equal)"),
+    chat(name="perplexity", need=NONE, source="docs.perplexity.ai"),
+    chat(name="github-models", need=NONE, source="docs.github.com/github-models"),
     chat(name="groq", reads=(R,), source="freellmapi#1070; Kai#265"),
     chat(name="cerebras", reads=(R,), source="inference-docs.cerebras.ai; qwen-code#11045"),
-    chat(name="fireworks", reads=(RC,), source="docs.fireworks.ai/guides/reasoning"),
+    chat(
+        name="fireworks",
+        reads=(RC,),
+        asks=(("reasoning_history", '"preserved"'),),
+        source="docs.fireworks.ai/guides/reasoning, …/thinking-history",
+    ),
     chat(name="together", reads=(RC, R), source="docs.together.ai"),
     with_calls(name="siliconflow", models=("*kimi*",), source="QwenPaw#433"),
     chat(name="siliconflow", reads=(RC,), source="QwenPaw#433"),
@@ -369,11 +433,11 @@ ROWS: tuple[Policy, ...] = (
     ),
     messages(name="opencode-go", plain=ROUTED, source="oh-my-pi#10486; opencode.ai/docs/go"),
     # -- engines ---------------------------------------------------------------------------------
-    chat(name="vllm", reads=(R, RC), copies=True, source="vllm#27752, #38488, #42664"),
-    chat(name="sglang", reads=(RC,), source="docs.sglang.io"),
-    chat(name="llamacpp", reads=(RC,), source="llama.cpp#18994"),
+    *engine("vllm", (R, RC), "vllm#27752, #38488, #42664", copies=True),
+    *engine("sglang", (RC,), "docs.sglang.io"),
+    *engine("llamacpp", (RC,), "llama.cpp#18994"),
     chat(name="ollama", reads=(R,), source="ollama#18536"),
-    chat(name="lmstudio", reads=(THINK, RC, R), source="lmstudio-bug-tracker#1569"),
+    *engine("lmstudio", (THINK, RC, R), "lmstudio-bug-tracker#1569"),
     chat(
         name="copilot",
         reads=(Carrier.REASONING_TEXT, Carrier.REASONING_OPAQUE),

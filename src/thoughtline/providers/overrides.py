@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from thoughtline.errors import did_you_mean
 from thoughtline.log.quirks import Need, Scope
-from thoughtline.providers.contracts import Policy, policy_names
+from thoughtline.providers.contracts import policy_names
+from thoughtline.providers.policy import Policy
 
 
 class Override(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -20,7 +20,7 @@ from thoughtline.log import keys as k
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import RIDING, Blob, Carrier, Part, Text, Thought
 from thoughtline.log.turns import Place, Turn, output_shape, places
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 from thoughtline.replay.guard import NEEDS_FOLLOWER, Target, guard
 
 HANDLE = "handle"

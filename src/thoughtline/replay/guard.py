@@ -23,7 +23,7 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import RIDING, Carrier, Origin, Thought
 from thoughtline.log.turns import Place, Turn, output_shape, places
 from thoughtline.providers.catalogue import same_company
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 
 _SEALED_BESIDE_TEXT = frozenset({Carrier.REASONING_DETAILS, Carrier.REASONING_OPAQUE})
 """Sealed carriers whose readable text is sent beside them: both go back, or neither."""

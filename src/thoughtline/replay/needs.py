@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from thoughtline.log.parts import Blob, Result, Text
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Turn
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 from thoughtline.replay.match import RequestPath
 
 NEVER = (Need.FORBIDDEN, Need.NONE)

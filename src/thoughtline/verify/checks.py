@@ -18,7 +18,7 @@ from thoughtline.log.keys import string_digest
 from thoughtline.log.parts import Call, Carrier, Result, Text, Thought
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Turn
-from thoughtline.providers.contracts import THINKING_OFF, Policy
+from thoughtline.providers.policy import THINKING_OFF, Policy
 from thoughtline.verify.sample_history import (
     MADE_UP,
     OTHER_SYSTEM,

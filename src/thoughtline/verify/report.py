@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from thoughtline.log.quirks import Need, Scope
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 from thoughtline.verify.checks import Check, Expected
 
 

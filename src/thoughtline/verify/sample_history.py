@@ -19,7 +19,7 @@ from thoughtline.log.keys import string_digest
 from thoughtline.log.parts import RIDING, Call, Carrier, Part, Text, Thought
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Turn
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 
 SYSTEM = "Look every value up with the tool, one at a time. Answer in one short sentence."
 OTHER_SYSTEM = "Look every value up with the tool, one at a time. Answer in one brief sentence."

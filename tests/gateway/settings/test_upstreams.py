@@ -1,5 +1,7 @@
 """Upstreams: configured, found in the environment, or known."""
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from support.settings import SECRET
@@ -7,8 +9,16 @@ from thoughtline.dialects import DIALECTS
 from thoughtline.gateway.settings import (
     checks,
 )
-from thoughtline.providers.catalogue import PROVIDERS, infer_policy, matches_model
+from thoughtline.providers.catalogue import BY_NAME, infer_policy, matches_model
 from thoughtline.providers.contracts import policy_names
+from thoughtline.providers.known_providers import PROVIDERS
+
+PLAIN = [one for one in PROVIDERS if one.host and one.policy == "generic" and len(one.keys) == 1]
+PLAIN = [one for one in PLAIN if one.name != "upstage"]
+"""Hosts of which nothing is known but where they are."""
+COMPLETED = {"CLOUDFLARE_API_KEY", "CLOUDFLARE_API_TOKEN"}
+COMPLETED |= {"AZURE_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_FOUNDRY_API_KEY"}
+"""Variables of providers whose address the environment has to complete."""
 
 
 @pytest.mark.parametrize(
@@ -35,13 +45,50 @@ from thoughtline.providers.contracts import policy_names
         ("GROQ_API_KEY", "groq", "api.groq.com"),
         ("CEREBRAS_API_KEY", "cerebras", "api.cerebras.ai"),
         ("FIREWORKS_API_KEY", "fireworks", "api.fireworks.ai"),
-        ("TOGETHER_API_KEY", "together", "api.together.xyz"),
+        ("TOGETHER_API_KEY", "together", "api.together.ai"),
         ("SILICONFLOW_API_KEY", "siliconflow", "api.siliconflow.com"),
         ("NEBIUS_API_KEY", "nebius", "api.tokenfactory.nebius.com"),
         ("DEEPINFRA_API_KEY", "deepinfra", "api.deepinfra.com"),
         ("DEEPINFRA_TOKEN", "deepinfra", "api.deepinfra.com"),
         ("SAMBANOVA_API_KEY", "sambanova", "api.sambanova.ai"),
         ("OPENCODE_API_KEY", "opencode-go", "opencode.ai"),
+        ("ZAI_CODING_CN_API_KEY", "glm-coding-cn", "open.bigmodel.cn"),
+        ("MINIMAX_CN_API_KEY", "minimax-cn", "api.minimaxi.com"),
+        ("ALIBABA_CODING_PLAN_API_KEY", "qwen-coding", "coding-intl.dashscope.aliyuncs.com"),
+        ("MODELSTUDIO_API_KEY", "qwen-coding", "coding-intl.dashscope.aliyuncs.com"),
+        ("QWEN_TOKEN_PLAN_API_KEY", "qwen-tokens", "token-plan.ap-southeast-1.maas.aliyuncs.com"),
+        ("ALIBABA_TOKEN_PLAN_API_KEY", "qwen-tokens", "token-plan.ap-southeast-1.maas.aliyuncs"),
+        ("QWEN_TOKEN_PLAN_CN_API_KEY", "qwen-tokens-cn", "token-plan.cn-beijing.maas.aliyuncs"),
+        ("XIAOMI_TOKEN_PLAN_CN_API_KEY", "mimo-tokens-cn", "token-plan-cn.xiaomimimo.com"),
+        ("XIAOMI_TOKEN_PLAN_AMS_API_KEY", "mimo-tokens-ams", "token-plan-ams.xiaomimimo.com"),
+        ("XIAOMI_TOKEN_PLAN_SGP_API_KEY", "mimo-tokens-sgp", "token-plan-sgp.xiaomimimo.com"),
+        ("ARK_API_KEY", "doubao", "ark.cn-beijing.volces.com"),
+        ("VOLCENGINE_API_KEY", "doubao", "ark.cn-beijing.volces.com"),
+        ("DOUBAO_API_KEY", "doubao", "ark.cn-beijing.volces.com"),
+        ("LONGCAT_API_KEY", "longcat", "api.longcat.chat"),
+        ("META_API_KEY", "meta", "api.meta.ai"),
+        ("PERPLEXITY_API_KEY", "perplexity", "api.perplexity.ai"),
+        ("PPLX_API_KEY", "perplexity", "api.perplexity.ai"),
+        ("AWS_BEARER_TOKEN_BEDROCK", "bedrock", "bedrock-runtime.us-east-1.amazonaws.com"),
+        ("ANTHROPIC_AWS_API_KEY", "bedrock-mantle", "bedrock-mantle.us-east-1.api.aws"),
+        ("GOOGLE_CLOUD_API_KEY", "vertex", "aiplatform.googleapis.com"),
+        ("OLLAMA_API_KEY", "ollama-cloud", "ollama.com"),
+        ("BASETEN_API_KEY", "baseten", "inference.baseten.co"),
+        ("NVIDIA_API_KEY", "nvidia", "integrate.api.nvidia.com"),
+        ("NOVITA_API_KEY", "novita", "api.novita.ai"),
+        ("HF_TOKEN", "huggingface", "router.huggingface.co"),
+        ("AI_GATEWAY_API_KEY", "vercel", "ai-gateway.vercel.sh"),
+        ("VERCEL_OIDC_TOKEN", "vercel", "ai-gateway.vercel.sh"),
+        ("GITHUB_TOKEN", "github-models", "models.github.ai"),
+        ("CHUTES_API_KEY", "chutes", "llm.chutes.ai"),
+        ("TENCENT_TOKENHUB_API_KEY", "tencent", "tokenhub.tencentmaas.com"),
+        ("TENCENT_CODING_PLAN_API_KEY", "tencent-coding", "api.lkeap.cloud.tencent.com"),
+        ("QIANFAN_API_KEY", "qianfan", "qianfan.baidubce.com"),
+        ("QIANFAN_TOKEN", "qianfan", "qianfan.baidubce.com"),
+        ("INCEPTION_API_KEY", "inception", "api.inceptionlabs.ai"),
+        ("ANT_LING_API_KEY", "ant-ling", "api.ant-ling.com"),
+        ("UPSTAGE_API_KEY", "upstage", "api.upstage.ai"),
+        *((p.keys[0], p.name, urlsplit(p.base_url).hostname) for p in PLAIN),
     ],
 )
 def test_a_key_in_the_environment_is_an_upstream(place, variable, name, host):
@@ -50,11 +97,12 @@ def test_a_key_in_the_environment_is_an_upstream(place, variable, name, host):
     assert f"//{host}" in upstream.base_url
     assert upstream.key.reveal() == SECRET
     assert (upstream.env_key, upstream.source) == (variable, "environment")
-    assert upstream.models or name == "opencode-go"  # its models have their labs' names
-    assert upstream.policy == infer_policy(upstream.base_url) != "generic"
+    known = BY_NAME[name]
+    assert upstream.models == known.models
+    assert upstream.policy == (known.policy or infer_policy(upstream.base_url))
     assert next(iter(settings.upstreams)) == name  # before those without a key
     keyed = [u.name for u in settings.upstreams.values() if u.key]
-    assert keyed == [name]
+    assert keyed == [p.name for p in PROVIDERS if variable in p.keys and p.name in keyed]
     known = place.load().upstreams[name]
     assert (known.source, known.env_key, bool(known.key)) == ("known", "", False)
     assert known.base_url == upstream.base_url
@@ -62,18 +110,27 @@ def test_a_key_in_the_environment_is_an_upstream(place, variable, name, host):
 
 def test_every_variable_of_the_table_is_tested():
     tested = test_a_key_in_the_environment_is_an_upstream.pytestmark[0].args[1]
-    assert {variable for variable, _, _ in tested} == {k for p in PROVIDERS for k in p.keys}
+    variables = {key for provider in PROVIDERS for key in provider.keys}
+    assert {variable for variable, _, _ in tested} == variables - COMPLETED
 
 
 def test_the_table_is_sound(place):
     upstreams = place.load().upstreams
-    assert list(upstreams) == [provider.name for provider in PROVIDERS]
-    assert len(upstreams) == len(PROVIDERS)
+    assert list(upstreams) == [provider.name for provider in PROVIDERS if provider.located({})]
     for name, upstream in upstreams.items():
         assert upstream.name == name
         assert upstream.policy in policy_names()
         assert list(checks._upstream(upstream)) == []
     assert set(checks.DIALECTS) == set(DIALECTS)
+
+
+def test_what_the_environment_completes_has_its_key_once_it_is_complete(place):
+    named = {"AZURE_RESOURCE_NAME": "mine", "CLOUDFLARE_ACCOUNT_ID": "acct"}
+    upstreams = place.load(AZURE_API_KEY=SECRET, CLOUDFLARE_API_TOKEN=SECRET, **named).upstreams
+    for name in ("azure", "cloudflare", "workers-ai"):
+        assert upstreams[name].key.reveal() == SECRET
+        assert "{" not in upstreams[name].base_url
+    assert "azure" not in place.load(AZURE_API_KEY=SECRET).upstreams
 
 
 @pytest.mark.parametrize("name", ["openrouter", "groq", "cerebras", "together", "siliconflow"])

@@ -12,7 +12,7 @@ from thoughtline.engine.normalise import dropping_blocks
 from thoughtline.engine.recovery.case import Case, Correction
 from thoughtline.log.parts import Carrier
 from thoughtline.log.quirks import Need, Quirk, Scope
-from thoughtline.providers.contracts import THINKING_OFF
+from thoughtline.providers.policy import THINKING_OFF
 from thoughtline.replay.needs import loop_start
 
 

@@ -20,7 +20,7 @@ from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Carrier, Thought
 from thoughtline.log.quirks import Quirk, Scope
 from thoughtline.log.turns import Turn
-from thoughtline.providers.contracts import Policy
+from thoughtline.providers.policy import Policy
 from thoughtline.replay.echo import thoughts_with_places
 from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath

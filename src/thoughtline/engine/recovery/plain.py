@@ -10,7 +10,7 @@ from thoughtline.engine.recovery.added import FORBIDDEN
 from thoughtline.engine.recovery.case import Case, Correction
 from thoughtline.log.parts import Carrier
 from thoughtline.log.quirks import Need, Quirk, Scope
-from thoughtline.providers.contracts import THINKING_OFF
+from thoughtline.providers.policy import THINKING_OFF
 
 
 def restore_all(case: Case) -> Iterator[Correction]:

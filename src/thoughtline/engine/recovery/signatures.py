@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from thoughtline.engine.recovery.case import Case, Correction
 from thoughtline.log.parts import Carrier
 from thoughtline.log.quirks import Need, Quirk, Scope
-from thoughtline.providers.contracts import BYPASS
+from thoughtline.providers.policy import BYPASS
 
 ENCODED = f'"{base64.b64encode(BYPASS.strip(chr(34)).encode()).decode()}"'
 """The same value as some clients send it, and some routes want it."""

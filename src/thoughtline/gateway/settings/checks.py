@@ -18,8 +18,8 @@ from thoughtline.gateway.settings.sections import (
     TelemetrySettings,
     UpstreamSettings,
 )
-from thoughtline.providers.catalogue import SCHEME
 from thoughtline.providers.contracts import policy_names
+from thoughtline.providers.known_providers import SCHEME
 from thoughtline.stores.secret_sources import EXPECTED, is_source
 
 STORES = ("sqlite", "postgresql", "postgres", "memory")

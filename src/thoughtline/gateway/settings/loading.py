@@ -26,7 +26,7 @@ from thoughtline.gateway.settings.sections import (
 )
 from thoughtline.gateway.settings.sources import FILE, Layer, Value
 from thoughtline.gateway.settings.upstreams import complete
-from thoughtline.providers.catalogue import PROVIDERS
+from thoughtline.providers.known_providers import PROVIDERS
 from thoughtline.providers.overrides import parse_overrides
 
 _REFERENCE = "env:"

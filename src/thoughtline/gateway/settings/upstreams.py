@@ -12,12 +12,8 @@ from typing import Any
 
 from thoughtline.gateway.settings.checks import url_problem
 from thoughtline.gateway.settings.sections import Secret, UpstreamSettings, UpstreamSource
-from thoughtline.providers.catalogue import (
-    PROVIDERS,
-    KnownProvider,
-    infer_policy,
-    known_provider,
-)
+from thoughtline.providers.catalogue import infer_policy, known_provider
+from thoughtline.providers.known_providers import PROVIDERS, KnownProvider
 
 
 def complete(
@@ -30,9 +26,10 @@ def complete(
     """
     upstreams = {name: _configured(name, fields, env) for name, fields in configured.items()}
     others = [
-        _known(provider, env)
+        _known(located, env)
         for provider in PROVIDERS
         if provider.name not in configured and (local or not provider.local)
+        if (located := provider.located(env)) is not None
     ]
     others.sort(key=lambda upstream: not upstream.key)
     return upstreams | {upstream.name: upstream for upstream in others}
@@ -74,16 +71,26 @@ def _inherited(
 
     At another address neither its key nor its other endpoints: a key goes only where it belongs.
     """
-    base_url = fields.get("base_url") or provider.base_url
+    located = provider.located(env)
+    base_url = fields.get("base_url") or (located.base_url if located else "")
     inherited: dict[str, Any] = {"base_url": base_url, "models": provider.models}
     if provider.owns(base_url):
         inherited |= {
             "env_key": provider.key_variable(env),
             "supports_websockets": provider.websockets,
-            "endpoints": dict(provider.endpoints),
+            "endpoints": _endpoints(provider, located, base_url),
             "dialects": provider.dialects,
         }
     return inherited
+
+
+def _endpoints(
+    provider: KnownProvider, located: KnownProvider | None, base_url: str
+) -> Mapping[str, str]:
+    """Its other endpoints: elsewhere, what the environment completes is somewhere else, too."""
+    if not provider.is_completed:
+        return provider.endpoints
+    return located.endpoints if located and located.is_at(base_url) else {}
 
 
 def _policy(name: str, base_url: str, provider: KnownProvider | None) -> str:
