@@ -153,7 +153,7 @@ def _apply(session: Session, event: Event) -> None:
 
 
 class SessionList:
-    """Pages through sessions, the most recently used first."""
+    """Pages through sessions: first those that run, then the most recently used."""
 
     def __init__(
         self, reader: SessionReader, find_running: FindRunning, prices: PriceTable
@@ -209,6 +209,8 @@ class SessionList:
             if query.text:
                 shape = replace(shape, snippet=await self._snippet(outline, query.text))
             shapes.append(shape)
+        if after is None:
+            shapes.sort(key=lambda shape: shape.id not in running)  # what runs is in use now
         return shapes, found.after
 
     async def _snippet(self, outline: SessionOutline, text: str) -> Snippet | None:
