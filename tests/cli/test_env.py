@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 from thoughtline.cli import main
 
-BASE = "http://127.0.0.1:7337/u/deepseek"
+NAMED = "http://127.0.0.1:7337/u/deepseek;claude-*=deepseek-v4-pro"
+"""Where names of models that are built in mean the chosen one."""
 
 
 @pytest.fixture
@@ -33,11 +34,10 @@ def test_a_shell_that_evaluates_it_is_set_up(run, monkeypatch):
         text=True,
         check=True,
     ).stdout.splitlines()
-    assert f"ANTHROPIC_BASE_URL={BASE}" in told
+    assert f"ANTHROPIC_BASE_URL={NAMED}" in told
     assert "ANTHROPIC_AUTH_TOKEN=sk-never-shown" in told
     assert "ANTHROPIC_MODEL=deepseek-v4-pro" in told
     assert not any(line.startswith("ANTHROPIC_API_KEY") for line in told)
-    assert '# in thoughtline.toml, [models]: "claude-*" = "deepseek/deepseek-v4-pro"' in lines
 
 
 def escaped(text):
@@ -59,7 +59,7 @@ def test_inline_json_is_quoted(run):
         (
             "fish",
             [
-                f"set -gx ANTHROPIC_BASE_URL '{BASE}'",
+                f"set -gx ANTHROPIC_BASE_URL '{NAMED}'",
                 'set -gx ANTHROPIC_AUTH_TOKEN "$DEEPSEEK_API_KEY"',
                 "set -e ANTHROPIC_API_KEY",
             ],
@@ -67,7 +67,7 @@ def test_inline_json_is_quoted(run):
         (
             "powershell",
             [
-                f"$env:ANTHROPIC_BASE_URL = '{BASE}'",
+                f"$env:ANTHROPIC_BASE_URL = '{NAMED}'",
                 "$env:ANTHROPIC_AUTH_TOKEN = $env:DEEPSEEK_API_KEY",
                 "Remove-Item Env:ANTHROPIC_API_KEY -ErrorAction Ignore",
             ],
@@ -86,11 +86,26 @@ def test_fish_takes_it(run):
 
 
 def test_what_is_no_variable_is_a_comment(run):
-    codex = run("codex", "--model", "kimi/kimi-k3").output.splitlines()
+    codex = run("codex", "--model", "kimi/kimi-k3").stdout.splitlines()
     assert any(line.startswith("# start it as: codex -c") for line in codex)
-    assert "# no key was found: set MOONSHOT_API_KEY" in codex
     pi = run("pi", "--model", "deepseek/deepseek-v4-pro").output
     assert "models.json: thoughtline launch pi --model deepseek/deepseek-v4-pro --print" in pi
+
+
+def test_a_missing_key_is_said_where_a_shell_does_not_swallow_it(run):
+    result = run("codex", "--model", "kimi/kimi-k3")
+    assert result.stderr == "no key for kimi was found: set MOONSHOT_API_KEY\n"
+    assert "MOONSHOT" not in result.stdout
+    assert run("claude", "--model", "deepseek/deepseek-v4-pro").stderr == ""
+
+
+def test_an_effort_stands_in_the_path(run):
+    told = run("claude", "--model", "deepseek/deepseek-v4-pro", "--effort", "high").output
+    assert f"{NAMED};effort=high" in told
+    assert (
+        "there is no effort 'hard'; expected one of none, minimal, low"
+        in run("claude", "--effort", "hard").output
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,14 @@ import subprocess
 import sys
 import textwrap
 import urllib.request
-from pathlib import Path
 
 import pytest
 
-from thoughtline.cli.simulated import STRICT
+from support.background import Home, children, done
 
 TOOL = """
-#!{python}
 import json, os, sys, urllib.request
-print(json.dumps({{"arguments": sys.argv[1:], "env": dict(os.environ)}}), flush=True)
+print(json.dumps({"arguments": sys.argv[1:], "env": dict(os.environ)}), flush=True)
 """
 ASK = """
 def ask(path, body, **headers):
@@ -41,49 +39,22 @@ def port():
 
 
 @pytest.fixture
-def launch(tmp_path, port):
-    """Start the command with a home and a PATH of its own; gives the process."""
-    tools, home, here = tmp_path / "bin", tmp_path / "home", tmp_path / "here"
-    for folder in (tools, home, here):
-        folder.mkdir()
-    processes = []
+def home(tmp_path, port):
+    home = Home(tmp_path, port)
+    yield home
+    home.close()
+
+
+@pytest.fixture
+def launch(home):
+    """Start the command, with a program in place of the tool; gives the process."""
 
     def start(*arguments, code=None, env=None):
         if code is not None:
-            name = arguments[0]
-            text = TOOL.lstrip().format(python=sys.executable) + textwrap.dedent(code)
-            (tools / name).write_text(text, "utf-8")
-            (tools / name).chmod(0o755)
-        clean = {
-            "HOME": str(home),
-            "PATH": f"{tools}:/usr/bin:/bin",
-            "THOUGHTLINE_PORT": str(port),
-            "LANG": "C.UTF-8",
-            STRICT: "1",
-        }
-        process = subprocess.Popen(
-            [sys.executable, "-m", "thoughtline", "launch", *arguments],
-            cwd=here,
-            env={**clean, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        processes.append(process)
-        return process
+            home.program(arguments[0], TOOL + textwrap.dedent(code))
+        return home.start("launch", *arguments, env=env)
 
-    start.home = home
-    yield start
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-def done(process):
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
+    return start
 
 
 def is_free(port):
@@ -91,18 +62,87 @@ def is_free(port):
         return one.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_the_tool_runs_through_a_gateway_that_comes_and_goes(launch, port):
+def test_the_tool_runs_through_a_gateway_that_is_started_and_stays(launch, home, port):
     options = ("claude", "--model", "sim/deepseek", "--", "-p", "--model=x")
     code, out, err = done(launch(*options, code=ASK, env={"ANTHROPIC_API_KEY": "other"}))
     said = json.loads(out.splitlines()[0])
     assert code == 7, err  # the tool's own
     assert said["arguments"] == ["-p", "--model=x"]
-    assert said["env"]["ANTHROPIC_BASE_URL"] == f"http://127.0.0.1:{port}/u/sim"
-    assert "ANTHROPIC_API_KEY" not in said["env"] and "THOUGHTLINE_MODELS" not in said["env"]
-    assert "started for this run" in err
+    base = f"http://127.0.0.1:{port}/u/sim;claude-*=deepseek"
+    assert said["env"]["ANTHROPIC_BASE_URL"] == base
+    assert "ANTHROPIC_API_KEY" not in said["env"]
+    assert f"http://127.0.0.1:{port} (started, and stays)" in err
     assert "2 thoughts kept, in 2 sessions" in err
     assert "thoughtline show " in err and f"http://127.0.0.1:{port}/inspect#/sessions/" in err
-    assert is_free(port)
+    status = home.status()
+    assert status["background"] and status["url"] == f"http://127.0.0.1:{port}"
+
+
+TALK = """
+def reply(messages):
+    body = {"model": os.environ["ANTHROPIC_MODEL"], "max_tokens": 4000, "messages": messages}
+    body = json.dumps(body).encode()
+    headers = {"content-type": "application/json",
+               "authorization": "Bearer " + os.environ["ANTHROPIC_AUTH_TOKEN"]}
+    url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
+        content = json.load(answer)["content"]
+        print(answer.headers["x-thoughtline-replay"], flush=True)
+        return [block for block in content if block["type"] == "text"]
+messages = []
+for line in open(sys.argv[1]):
+    messages.append({"role": "user", "content": line})
+    messages.append({"role": "assistant", "content": reply(messages)})
+"""
+
+
+def talking(launch, tmp_path, name):
+    """A launched program that asks whatever is written to it; and the way to write."""
+    told = tmp_path / name
+    os.mkfifo(told)
+    process = launch("claude", "--model", "sim/kimi-k3", "--", str(told), code=TALK)
+    return process, told
+
+
+def turn(process, writer, words):
+    writer.write(f"{words}\n")
+    writer.flush()
+    said = process.stdout.readline()
+    assert said.startswith("restored="), said + process.communicate()[1]
+    return said
+
+
+def test_two_at_once_have_one_gateway_and_one_may_be_closed(launch, home, port, tmp_path):
+    (one, to_one), (two, to_two) = [talking(launch, tmp_path, name) for name in ("one", "two")]
+    with to_two.open("w") as second:
+        with to_one.open("w") as first:
+            one.stdout.readline(), two.stdout.readline()  # what each was started with
+            for number in range(5):
+                turn(one, first, f"first, {number}")
+                turn(two, second, f"second, {number}")
+        code, _, err_one = done(one)
+        assert code == 0 and "thoughts kept" in err_one, err_one
+        for number in range(5, 10):
+            assert turn(two, second, f"second, {number}").startswith(f"restored={number};")
+    code, _, err_two = done(two)
+    assert code == 0, err_two
+    assert "failed" not in err_one + err_two
+    started = [
+        f"http://127.0.0.1:{port} ({how})" for how in ("started, and stays", "running already")
+    ]
+    assert all(how in err_one + err_two for how in started)
+    assert len(children(home.status()["pid"])) == 1
+
+
+def test_a_tool_that_is_killed_takes_nothing_with_it(launch, home, tmp_path):
+    (one, _), (two, to_two) = [talking(launch, tmp_path, name) for name in ("one", "two")]
+    one.stdout.readline(), two.stdout.readline()
+    for killed in (*children(one.pid), one.pid):
+        os.kill(killed, signal.SIGKILL)
+    with to_two.open("w") as second:
+        assert turn(two, second, "hi").startswith("restored=0")
+        assert turn(two, second, "and again").startswith("restored=1")
+    assert done(two)[0] == 0
 
 
 def test_a_gateway_that_runs_is_used_and_stays(launch, port, tmp_path):
@@ -111,11 +151,10 @@ def test_a_gateway_that_runs_is_used_and_stays(launch, port, tmp_path):
     with subprocess.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.PIPE) as serve:
         try:
             serve.stdout.readline()
-            code, _, err = done(launch("claude", "--model", "sim/deepseek", code="sys.exit(0)"))
-            assert code == 0, err
-            assert "running already" in err
-            assert '[models]\n    "claude-*" = "sim/deepseek"' in err
-            assert "no request reached the gateway" in err
+            code, _, err = done(launch("claude", "--model", "sim/deepseek", code=ASK))
+            assert code == 7, err
+            assert "running already" in err and "[models]" not in err
+            assert "2 thoughts kept, in 2 sessions" in err  # also the one for a name built in
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready") as answer:
                 assert answer.status == 200
         finally:
@@ -124,7 +163,7 @@ def test_a_gateway_that_runs_is_used_and_stays(launch, port, tmp_path):
 
 LOST = """
 import os, urllib.error, urllib.request
-url = os.environ["ANTHROPIC_BASE_URL"].replace("/u/sim", "/u/nobody") + "/v1/messages"
+url = os.environ["ANTHROPIC_BASE_URL"].replace("/u/sim", "/u/nobody", 1) + "/v1/messages"
 try:
     urllib.request.urlopen(urllib.request.Request(url, b'{"model": "m", "messages": []}'))
 except urllib.error.HTTPError as error:
@@ -145,8 +184,8 @@ print((Path.home() / ".pi/agent/models.json").read_text(), flush=True)
 """
 
 
-def test_the_entry_in_a_tools_file_lasts_as_long_as_the_tool(launch):
-    file = launch.home / ".pi/agent/models.json"
+def test_the_entry_in_a_tools_file_lasts_as_long_as_the_tool(launch, home):
+    file = home.path / ".pi/agent/models.json"
     file.parent.mkdir(parents=True)
     file.write_text('{"providers":{"mine":{}}}')
     code, out, err = done(launch("pi", "--model", "sim/deepseek", code=PI))
@@ -167,8 +206,8 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 3), (signal.SIGTERM, 4)])
-def test_a_signal_is_the_tools_and_what_was_changed_is_taken_back(launch, port, number, code):
-    file = launch.home / ".pi/agent/models.json"
+def test_a_signal_is_the_tools_and_what_was_changed_is_taken_back(launch, home, number, code):
+    file = home.path / ".pi/agent/models.json"
     process = launch("pi", "--model", "sim/deepseek", code=WAIT)
     process.stdout.readline()
     child = int(process.stdout.readline())
@@ -177,19 +216,18 @@ def test_a_signal_is_the_tools_and_what_was_changed_is_taken_back(launch, port, 
         os.kill(child, number)
     process.send_signal(number)
     assert process.wait(60) == code
-    assert not file.exists() and is_free(port)
+    assert not file.exists() and home.status()["running"]
 
 
-def test_a_run_that_was_cut_off_is_taken_back_with_restore(launch):
-    file = launch.home / ".pi/agent/models.json"
+def test_a_run_that_was_cut_off_is_taken_back_with_restore(launch, home):
+    file = home.path / ".pi/agent/models.json"
     process = launch("pi", "--model", "sim/deepseek", code=WAIT)
     process.stdout.readline()
     child = int(process.stdout.readline())
-    (gateway,) = [one for one in all_children(process.pid) if one != child]
+    assert children(process.pid) == [child]
     process.kill()
     process.wait()
     os.kill(child, signal.SIGKILL)
-    os.kill(gateway, signal.SIGTERM)
     assert file.exists()
     assert "is as it was before" in done(launch("pi", "--restore"))[1]
     assert not file.exists()
@@ -197,14 +235,7 @@ def test_a_run_that_was_cut_off_is_taken_back_with_restore(launch):
     assert "has no file" in done(launch("claude", "--restore"))[1]
 
 
-def all_children(parent):
-    listed = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=True
-    ).stdout.split()
-    return [int(one) for one in listed]
-
-
-def test_print_shows_everything_and_changes_nothing(launch, port, tmp_path):
+def test_print_shows_everything_and_changes_nothing(launch, home, port):
     env = {"DEEPSEEK_API_KEY": "sk-never-shown"}
     options = ("--model", "deepseek/deepseek-v4-pro", "--print", "--", "hello")
     code, pi, err = done(launch("pi", *options, env=env))
@@ -213,13 +244,13 @@ def test_print_shows_everything_and_changes_nothing(launch, port, tmp_path):
     assert pi.splitlines()[-1] == "pi --provider thoughtline --model deepseek-v4-pro hello"
     code, claude, _ = done(launch("claude", *options, env=env))
     assert 'export ANTHROPIC_AUTH_TOKEN="${DEEPSEEK_API_KEY}"' in claude
-    assert '{"claude-*": "deepseek/deepseek-v4-pro"}' in claude
+    assert "/u/deepseek;claude-*=deepseek-v4-pro'" in claude
     assert "sk-never-shown" not in pi + claude
-    assert list(launch.home.iterdir()) == [] and is_free(port)
+    assert list(home.path.iterdir()) == [] and is_free(port)
 
 
-def test_print_hides_a_key_of_the_gateway(launch, tmp_path):
-    Path(tmp_path / "here/thoughtline.toml").write_text('[access.clients.me]\nkey = "mine-alone"\n')
+def test_print_hides_a_key_of_the_gateway(launch, home):
+    (home.here / "thoughtline.toml").write_text('[access.clients.me]\nkey = "mine-alone"\n')
     _, out, _ = done(launch("claude", "--print"))
     assert "export ANTHROPIC_AUTH_TOKEN='***'" in out and "mine-alone" not in out
 

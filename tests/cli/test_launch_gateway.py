@@ -1,14 +1,15 @@
-"""The gateway of a run: the one that is there, or one that comes and goes with it."""
+"""The gateway of a run: the one that is there, and what was kept in it."""
 
 import json
 import threading
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
-from thoughtline.cli.launch_gateway import LaunchGateway, address, gateway
-from thoughtline.errors import SettingsError, ThoughtlineError
+from thoughtline.cli.launch_gateway import LaunchGateway, ensure_gateway
+from thoughtline.errors import SettingsError
+from thoughtline.gateway.settings import load
 
 
 @pytest.fixture
@@ -38,67 +39,20 @@ def answering():
         server.server_close()
 
 
-@pytest.mark.parametrize(
-    ("host", "url"),
-    [
-        ("127.0.0.1", "http://127.0.0.1:7337"),
-        ("0.0.0.0", "http://127.0.0.1:7337"),
-        ("::", "http://[::1]:7337"),
-        ("localhost", "http://localhost:7337"),
-    ],
-)
-def test_an_address_that_can_be_reached(host, url):
-    assert address(host, 7337) == url
+def settings_for(url):
+    return load({"port": int(url.rpartition(":")[2])}, {}, Path())
 
 
-def test_one_that_runs_is_used_and_left_running(answering):
-    answers = {"/version": (200, {"name": "thoughtline"})}
-    url = answering(answers)
-    with gateway(url, models={}) as running:
-        assert (running.url, running.started) == (url, False)
-    with gateway(url, models={}) as running:
-        assert not running.started
+def test_one_that_runs_is_used(answering, home):
+    url = answering({"/version": (200, {"name": "thoughtline"})})
+    running = ensure_gateway(settings_for(url))
+    assert (running.url, running.started, running.state) == (url, False, None)
 
 
 @pytest.mark.parametrize("answer", [(200, {"name": "other"}), (404, {}), (200, [])])
-def test_another_program_at_the_address(answering, answer):
-    with (
-        pytest.raises(SettingsError, match="another program answers"),
-        gateway(answering({"/version": answer}), models={}),
-    ):
-        pass
-
-
-def test_one_is_started_with_the_rows_and_stopped(home, monkeypatch):
-    monkeypatch.setenv("THOUGHTLINE_PORT", "0")
-    with gateway("http://127.0.0.1:0", models={"claude-*": "sim/deepseek"}) as running:
-        assert running.started
-        with urllib.request.urlopen(f"{running.url}/ready") as answer:
-            assert answer.status == 200
-        body = {"model": "claude-haiku-9", "messages": [{"role": "user", "content": "hi"}]}
-        asked = urllib.request.Request(
-            f"{running.url}/u/sim/v1/chat/completions",
-            json.dumps(body).encode(),
-            {"content-type": "application/json"},
-        )
-        running.begin()
-        with urllib.request.urlopen(asked) as answer:
-            assert answer.status == 200
-        kept = running.kept()
-        assert kept.thoughts == 1 and len(kept.sessions) == 1
-    with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(f"{running.url}/ready")
-
-
-def test_one_that_cannot_start_says_why(home, monkeypatch):
-    monkeypatch.setenv("THOUGHTLINE_PORT", "0")
-    monkeypatch.setenv("THOUGHTLINE_LOG_LEVEL", "loud")
-    with (
-        pytest.raises(ThoughtlineError, match="thoughtline doctor") as error,
-        gateway("http://127.0.0.1:0", models={}),
-    ):
-        pass
-    assert "loud" in str(error.value)
+def test_another_program_at_the_address(answering, home, answer):
+    with pytest.raises(SettingsError, match="another program answers"):
+        ensure_gateway(settings_for(answering({"/version": answer})))
 
 
 def session(id, created, touched, thoughts):

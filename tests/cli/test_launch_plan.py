@@ -14,11 +14,11 @@ URL = "http://127.0.0.1:7337"
 
 @pytest.fixture
 def plan(tmp_path):
-    def make(name, model="", toml="", **env):
+    def make(name, model="", toml="", effort="", **env):
         env = {"HOME": str(tmp_path), **env}
         (tmp_path / "thoughtline.toml").write_text(toml, "utf-8")
         settings = load({}, env, tmp_path)
-        return make_plan(find_tool(name), model, settings, env, URL), env
+        return make_plan(find_tool(name), model, settings, env, URL, effort=effort), env
 
     return make
 
@@ -26,7 +26,7 @@ def plan(tmp_path):
 def test_its_own_models_need_the_address_alone(plan):
     made, env = plan("claude", ANTHROPIC_API_KEY="a")
     assert made.environment(env) == {**env, "ANTHROPIC_BASE_URL": f"{URL}/u/anthropic"}
-    assert made.models == {} and made.missing_key == ()
+    assert made.missing_key == ()
 
 
 def test_another_providers_model_gets_that_providers_key_and_no_other(plan):
@@ -34,16 +34,24 @@ def test_another_providers_model_gets_that_providers_key_and_no_other(plan):
         "claude", "deepseek/deepseek-v4-pro", DEEPSEEK_API_KEY="d", ANTHROPIC_API_KEY="a"
     )
     told = made.environment(env)
-    assert told["ANTHROPIC_BASE_URL"] == f"{URL}/u/deepseek"
+    assert told["ANTHROPIC_BASE_URL"] == f"{URL}/u/deepseek;claude-*=deepseek-v4-pro"
     assert told["ANTHROPIC_AUTH_TOKEN"] == "d"
     assert "ANTHROPIC_API_KEY" not in told
-    assert made.models == {"claude-*": "deepseek/deepseek-v4-pro"}
 
 
-def test_names_that_the_settings_map_already_get_no_row(plan):
+def test_names_that_the_settings_map_already_stay_theirs(plan):
     toml = '[models]\n"claude-*" = "deepseek/deepseek-v4-flash"\n'
     made, _ = plan("claude", "deepseek/deepseek-v4-pro", toml, DEEPSEEK_API_KEY="d")
-    assert made.models == {}
+    assert made.variables["ANTHROPIC_BASE_URL"] == f"{URL}/u/deepseek"
+
+
+def test_an_effort_is_asked_for_by_the_path(plan):
+    made, _ = plan("claude", effort="high")
+    assert made.variables["ANTHROPIC_BASE_URL"] == f"{URL}/u/anthropic;effort=high"
+    made, _ = plan("codex", "openrouter/z-ai/glm-5", effort="low", OPENROUTER_API_KEY="o")
+    assert "/u/openrouter;gpt-*=z-ai%2Fglm-5;codex-*=z-ai%2Fglm-5;effort=low/v1" in str(
+        made.arguments
+    )
 
 
 def test_a_model_without_an_upstream_goes_where_its_name_belongs(plan):

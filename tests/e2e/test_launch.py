@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from thoughtline.cli.background import BackgroundGateway
 from thoughtline.cli.launch_tools import tool_names
 from thoughtline.cli.simulated import STRICT
 
@@ -39,9 +40,11 @@ def launch(tmp_path):
     home.mkdir()
     folder.mkdir()
 
+    alone = {"HOME": str(home), "THOUGHTLINE_PORT": "0"}
+
     def run(programs, name, *arguments):
         path = f"{programs}{os.pathsep}/usr/bin{os.pathsep}/bin"  # with its own version of node
-        env = {"HOME": str(home), "PATH": path, "THOUGHTLINE_PORT": "0", "CI": "1", STRICT: "1"}
+        env = {**alone, "PATH": path, "CI": "1", STRICT: "1"}
         command = [sys.executable, "-m", "thoughtline", "launch", name, "--model", "sim/deepseek"]
         return subprocess.run(
             [*command, "--", *arguments],
@@ -54,7 +57,10 @@ def launch(tmp_path):
             check=False,
         )
 
-    return run
+    yield run
+    background = BackgroundGateway(0, alone)
+    if (state := background.state()) is not None:
+        background.stop(state, 60)
 
 
 def test_every_tool_is_tried():

@@ -11,6 +11,10 @@ from thoughtline.errors import ThoughtlineError, did_you_mean
 
 COMMANDS = {
     "serve": "Run the gateway.",
+    "start": "Start the gateway in the background.",
+    "stop": "Stop the gateway in the background.",
+    "status": "Say whether the gateway runs, and how it is.",
+    "logs": "Show what the gateway in the background has said.",
     "launch": "Run Claude Code, Codex, Gemini CLI, opencode, … through the gateway.",
     "env": "Print what points a tool at the gateway, for a shell.",
     "demo": "Show what gets lost without Thoughtline, and kept with it.",
@@ -36,6 +40,7 @@ COMMANDS = {
 
 _MODULES = {
     **dict.fromkeys(("show", "tail", "fork", "export", "import"), "sessions"),
+    **dict.fromkeys(("stop", "status", "logs"), "start"),
     "delete": "deletion",
     "erase": "cache",
 }

@@ -165,7 +165,7 @@ def _leave_tour(store_url: str | None, config: str | None) -> None:
     import os
     from pathlib import Path
 
-    from thoughtline.cli.launch_gateway import address
+    from thoughtline.cli.local_gateway import address
     from thoughtline.cli.tour import tour
     from thoughtline.errors import ThoughtlineError
     from thoughtline.gateway.settings import load, mask

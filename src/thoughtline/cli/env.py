@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from thoughtline.cli.launch_plan import LaunchPlan
 
 SHELLS = ("sh", "fish", "powershell")
+effort_option = click.option(
+    "--effort",
+    default="",
+    metavar="EFFORT",
+    help="How hard to think, whatever the tool asks for: none, low, medium, high, max, …",
+)
 
 
 def _powershell(text: str) -> str:
@@ -60,20 +66,22 @@ def unknown_tool(name: str) -> click.UsageError:
 @click.command("env")
 @click.argument("name", metavar="NAME", shell_complete=complete)
 @click.option("--model", default="", metavar="UPSTREAM/MODEL", help="The model to talk with.")
+@effort_option
 @click.option(
     "--shell",
     type=click.Choice(SHELLS),
     help="For which shell.  [default: powershell on Windows, else sh]",
 )
 @click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
-def env(*, name: str, model: str, shell: str | None, config: str | None) -> None:
+def env(*, name: str, model: str, effort: str, shell: str | None, config: str | None) -> None:
     """Print what points a tool at the gateway, as lines for a shell.
 
     \b
         eval "$(thoughtline env claude --model deepseek/deepseek-v4-pro)"
         thoughtline env qwen --model kimi/kimi-k3 --shell fish | source
 
-    Starts nothing and changes nothing; `thoughtline serve` has to run when the tool does. What is
+    Starts nothing and changes nothing; the gateway has to run when the tool does (`thoughtline
+    start`). What is
     no variable, such as arguments, is printed as a comment.
     """
     tool = find_tool(name)
@@ -81,16 +89,19 @@ def env(*, name: str, model: str, shell: str | None, config: str | None) -> None
         raise unknown_tool(name)
     from pathlib import Path
 
-    from thoughtline.cli.launch_gateway import address
     from thoughtline.cli.launch_plan import make_plan
+    from thoughtline.cli.local_gateway import address
     from thoughtline.gateway.settings import load
 
     settings = load({"config": config}, os.environ, Path.cwd())
     url = address(settings.server.host, settings.server.port)
-    plan = make_plan(tool, model, settings, os.environ, url)
+    plan = make_plan(tool, model, settings, os.environ, url, effort=effort)
     shell = shell or ("powershell" if sys.platform == "win32" else "sh")
     for line in [*shell_lines(plan, shell), *comments(plan)]:
         click.echo(line)
+    if plan.missing_key:  # beside what a shell evaluates
+        missing = " or ".join(plan.missing_key)
+        click.echo(f"no key for {plan.chosen.upstream} was found: set {missing}", err=True)
 
 
 def comments(plan: LaunchPlan) -> list[str]:
@@ -101,9 +112,4 @@ def comments(plan: LaunchPlan) -> list[str]:
     if plan.config_file:
         again = f"thoughtline launch {plan.tool.name} --model {plan.chosen.name} --print"
         lines.append(f"# it also needs an entry in {plan.config_file}: {again}")
-    lines += [
-        f'# in thoughtline.toml, [models]: "{row}" = "{to}"' for row, to in plan.models.items()
-    ]
-    if plan.missing_key:
-        lines.append(f"# no key was found: set {' or '.join(plan.missing_key)}")
     return lines

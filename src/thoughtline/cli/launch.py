@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from thoughtline.cli.env import shell_lines, unknown_tool
+from thoughtline.cli.env import effort_option, shell_lines, unknown_tool
 from thoughtline.cli.launch_tools import TOOLS, LaunchTool, complete, find_tool
 
 if TYPE_CHECKING:
     from thoughtline.cli.launch_gateway import LaunchGateway
     from thoughtline.cli.launch_plan import LaunchPlan
+    from thoughtline.gateway.settings import Settings
 
 NOT_INSTALLED = 127
 """The exit code for a program that is not there, as shells have it."""
@@ -50,6 +50,7 @@ class LaunchCommand(click.Command):
 @click.argument("name", metavar="NAME", required=False, shell_complete=complete)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]")
 @click.option("--model", default="", metavar="UPSTREAM/MODEL", help="The model to talk with.")
+@effort_option
 @click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
 @click.option("--print", "only_print", is_flag=True, help="Show what would be set; do nothing.")
 @click.option("--restore", is_flag=True, help="Take back what was written to the tool's own file.")
@@ -58,6 +59,7 @@ def launch(
     name: str | None,
     arguments: tuple[str, ...],
     model: str,
+    effort: str,
     config: str | None,
     only_print: bool,
     restore: bool,
@@ -70,10 +72,11 @@ def launch(
         thoughtline launch codex --model kimi/kimi-k3 -- exec "say hi"
         thoughtline launch opencode --model sim/deepseek    (offline, no key)
 
-    Without NAME, lists the tools. Starts the gateway if none runs, and stops it at the end. The
-    tool gets its settings as variables or arguments, for this run only. Where it reads them from
-    a file alone (Gemini CLI, pi), they are put there with a backup and taken back at the end; if
-    the run was cut off, --restore does that. The exit code is the tool's own.
+    Without NAME, lists the tools. Starts the gateway if none runs; it stays, for the next tool and
+    for looking at what happened, until `thoughtline stop`. The tool gets its settings as variables
+    or arguments, for this run only. Where it reads them from a file alone (Gemini CLI, pi), they
+    are put there with a backup and taken back at the end; if the run was cut off, --restore does
+    that. The exit code is the tool's own.
     """
     if name is None:
         _list_tools()
@@ -84,9 +87,9 @@ def launch(
     if restore:
         _restore(tool)
     elif only_print:
-        _print(tool, model, config, arguments)
+        _print(_Wish(tool, model, effort, config), arguments)
     else:
-        raise SystemExit(_launch(tool, model, config, arguments))
+        raise SystemExit(_launch(_Wish(tool, model, effort, config), arguments))
 
 
 def _list_tools() -> None:
@@ -99,35 +102,42 @@ def _list_tools() -> None:
 # -- what is set ---------------------------------------------------------------------------------
 
 
-def _plan(tool: LaunchTool, model: str, config: str | None) -> tuple[LaunchPlan, Any, str]:
-    """The plan, the settings, and the gateway's address."""
-    from pathlib import Path
+class _Wish(NamedTuple):
+    """What the command line says."""
 
-    from thoughtline.cli.launch_gateway import address
-    from thoughtline.cli.launch_plan import make_plan
-    from thoughtline.gateway.settings import load
+    tool: LaunchTool
+    model: str
+    effort: str
+    config: str | None
 
-    settings = load({"config": config}, os.environ, Path.cwd())
-    url = address(settings.server.host, settings.server.port)
-    return make_plan(tool, model, settings, os.environ, url), settings, url
+    def settings(self) -> Settings:
+        from pathlib import Path
+
+        from thoughtline.gateway.settings import load
+
+        return load({"config": self.config}, os.environ, Path.cwd())
+
+    def plan(self, settings: Settings, url: str) -> LaunchPlan:
+        from thoughtline.cli.launch_plan import make_plan
+
+        return make_plan(self.tool, self.model, settings, os.environ, url, effort=self.effort)
 
 
-def _print(tool: LaunchTool, model: str, config: str | None, arguments: tuple[str, ...]) -> None:
+def _print(wish: _Wish, arguments: tuple[str, ...]) -> None:
     from msgspec.structs import replace
 
     from thoughtline.cli.launch_config import with_entry
     from thoughtline.cli.launch_plan import NO_KEY
+    from thoughtline.cli.local_gateway import address
 
-    plan, settings, _ = _plan(tool, model, config)
+    tool, settings = wish.tool, wish.settings()
+    plan = wish.plan(settings, address(settings.server.host, settings.server.port))
     if settings.access.clients:
         keys = {client.key.reveal() for client in settings.access.clients.values()} - {NO_KEY}
         hidden = {n: _SHOWN if v in keys else v for n, v in plan.variables.items()}
         plan = replace(plan, variables=hidden)
     for line in shell_lines(plan, "sh"):
         click.echo(line)
-    if plan.models:
-        click.echo("# a gateway that is started gets, as THOUGHTLINE_MODELS:")
-        click.echo(f"#   {json.dumps(plan.models)}")
     if tool.config and plan.config_file:
         click.echo(f"# {plan.config_file}:")
         click.echo(with_entry(plan.config_file, tool.config.path, plan.config_value))
@@ -150,10 +160,11 @@ def _restore(tool: LaunchTool) -> None:
 # -- the run -------------------------------------------------------------------------------------
 
 
-def _launch(tool: LaunchTool, model: str, config: str | None, arguments: tuple[str, ...]) -> int:
-    from thoughtline.cli.launch_gateway import gateway
-    from thoughtline.cli.launch_plan import make_plan
+def _launch(wish: _Wish, arguments: tuple[str, ...]) -> int:
+    from thoughtline.cli.launch_gateway import ensure_gateway
+    from thoughtline.gateway.settings import mask
 
+    tool = wish.tool
     executable = shutil.which(tool.executable)
     if executable is None:
         click.echo(
@@ -162,38 +173,46 @@ def _launch(tool: LaunchTool, model: str, config: str | None, arguments: tuple[s
             err=True,
         )
         return NOT_INSTALLED
-    plan, settings, url = _plan(tool, model, config)
-    token = settings.access.admin_token.reveal()
+    settings = wish.settings()
+    _refuse_without_key(wish.plan(settings, ""), settings)
     _end_on_signal()
-    with gateway(url, config=config or "", models=plan.models, admin_token=token) as running:
-        if running.url != url:  # it took any free port
-            plan = make_plan(tool, model, settings, os.environ, running.url)
-        _say_before(plan, running)
-        running.begin()
-        with _config(plan):
-            code = _run([executable, *plan.arguments, *arguments], plan)
-        _say_after(running)
-        return code
+    running = ensure_gateway(settings, ["--config", wish.config] if wish.config else [])
+    plan = wish.plan(settings, running.url)
+    _say_before(plan, running, mask(settings.store.url))
+    running.begin()
+    with _config(plan):
+        code = _run([executable, *plan.arguments, *arguments], plan)
+    _say_after(running)
+    return code
 
 
-def _say_before(plan: LaunchPlan, running: LaunchGateway) -> None:
-    tool, chosen = plan.tool, plan.chosen
-    if plan.missing_key and running.started:
+def _refuse_without_key(plan: LaunchPlan, settings: Settings) -> None:
+    """A gateway that is still to be started will have no other keys than those found here."""
+    from thoughtline.cli.background import BackgroundGateway
+    from thoughtline.cli.launch_gateway import runs_elsewhere
+
+    if not plan.missing_key or runs_elsewhere(settings):
+        return
+    if BackgroundGateway(settings.server.port, os.environ).state() is None:
         raise click.ClickException(
-            f"no key for {chosen.upstream} was found; set {' or '.join(plan.missing_key)}, "
+            f"no key for {plan.chosen.upstream} was found; set {' or '.join(plan.missing_key)}, "
             "or try it offline with --model sim/deepseek"
         )
-    where = "started for this run" if running.started else "running already"
+
+
+def _say_before(plan: LaunchPlan, running: LaunchGateway, store: str) -> None:
+    import thoughtline
+
+    chosen, state = plan.chosen, running.state
+    where = "started, and stays" if running.started else "running already"
     what = f"{chosen.model} at {chosen.upstream}" if chosen.model else chosen.upstream
-    _say(f"{tool.title} → {running.url} ({where}) → {what}")
+    _say(f"{plan.tool.title} → {running.url} ({where}) → {what}")
     if plan.missing_key:
         _say(f"no key in {' or '.join(plan.missing_key)}: the running gateway must have its own")
-    if plan.models and not running.started:
-        rows = "".join(f'\n    "{pattern}" = "{to}"' for pattern, to in plan.models.items())
-        _say(
-            f"{tool.title} also asks for models of its own names; if the running gateway does not "
-            f"map them yet, add to its thoughtline.toml and start it again:\n    [models]{rows}"
-        )
+    if state is not None and state.store != store:
+        _say(f"it was started with other settings, and keeps sessions in {state.store}")
+    if state is not None and state.version != thoughtline.__version__:
+        _say(f"it is of version {state.version}; `thoughtline stop` makes room for the new one")
 
 
 @contextlib.contextmanager
@@ -259,11 +278,7 @@ def _say_after(running: LaunchGateway) -> None:
     plural = "" if kept.thoughts == 1 else "s"
     sessions = "1 session" if len(kept.sessions) == 1 else f"{len(kept.sessions)} sessions"
     _say(f"{kept.thoughts} thought{plural} kept, in {sessions}")
-    link = f"{page}#/sessions/{kept.sessions[0]}"
-    if running.started:
-        _say(f"look: thoughtline show {kept.sessions[0]}, or `thoughtline serve` and {link}")
-    else:
-        _say(f"look: {link}")
+    _say(f"look: thoughtline show {kept.sessions[0]}, or {page}#/sessions/{kept.sessions[0]}")
 
 
 def _say(text: str) -> None:

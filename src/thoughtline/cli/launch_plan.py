@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from thoughtline.cli.launch_tools import LaunchTool, fill
 from thoughtline.engine.model_names import ModelNames, ModelRow
+from thoughtline.engine.path_options import write_options
 from thoughtline.errors import SettingsError, did_you_mean
 from thoughtline.gateway.settings import Settings, UpstreamSettings, is_loopback
 from thoughtline.providers.catalogue import known_provider, matches_model
@@ -48,7 +49,6 @@ class LaunchPlan(Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
     config_file: Path | None = None
     config_value: Any = None
-    models: dict[str, str] = {}  # rows of [models] for names that it asks for beside the chosen one
     missing_key: tuple[str, ...] = ()  # variables, one of which should hold a key
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
@@ -59,15 +59,26 @@ class LaunchPlan(Struct, frozen=True, kw_only=True):
 
 
 def make_plan(
-    tool: LaunchTool, model: str, settings: Settings, env: Mapping[str, str], url: str
+    tool: LaunchTool,
+    model: str,
+    settings: Settings,
+    env: Mapping[str, str],
+    url: str,
+    *,
+    effort: str = "",
 ) -> LaunchPlan:
-    """Decide what a tool is told. Raises `SettingsError` for a model that nobody serves."""
+    """Decide what a tool is told. Raises `SettingsError` for a model that nobody serves.
+
+    Names of models that the tool has built in mean the chosen one, by the path of its requests.
+    """
     chosen = choose_model(tool, model, settings)
     key = _Key(tool, chosen, settings, env)
     if key.login and tool.login:
         chosen = ChosenModel(upstream=tool.login, model=chosen.model)
+    foreign = chosen.upstream not in (tool.home, tool.login)
+    names = _built_in_names(tool, chosen, settings) if foreign else {}
     values = {
-        "base": f"{url}/u/{chosen.upstream}",
+        "base": f"{url}/u/{chosen.upstream}{write_options(names, effort)}",
         "model": chosen.model,
         "key_variable": key.variable,
     }
@@ -80,7 +91,6 @@ def make_plan(
     if key.value:  # no variable has it yet
         variables |= dict.fromkeys(references, key.value)
         references = {}
-    foreign = chosen.upstream not in (tool.home, tool.login)
     arguments = tool.login_arguments if key.login and tool.login_arguments else tool.arguments
     arguments += tool.model_arguments if chosen.model else ()
     entry = tool.config
@@ -93,7 +103,6 @@ def make_plan(
         arguments=tuple(fill(argument, values) for argument in arguments),
         config_file=config_file(tool, env),
         config_value=fill(entry.value, values) if entry else None,
-        models=_side_rows(tool, chosen, settings) if foreign else {},
         missing_key=key.missing,
     )
 
@@ -211,13 +220,13 @@ def _names(settings: Settings) -> ModelNames:
     return ModelNames(rows)
 
 
-def _side_rows(tool: LaunchTool, chosen: ChosenModel, settings: Settings) -> dict[str, str]:
-    """Rows that the settings lack, for names of models that the tool has built in."""
+def _built_in_names(tool: LaunchTool, chosen: ChosenModel, settings: Settings) -> dict[str, str]:
+    """What stands for the chosen model, where the settings do not say otherwise."""
     if not chosen.model:
         return {}
     names = _names(settings)
     return {
-        pattern: chosen.name
+        pattern: chosen.model
         for pattern in tool.side_models
         if names.find(pattern.replace("*", "x"), chosen.upstream) is None
     }

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,20 +25,38 @@ SOCKET_FOLDER = "THOUGHTLINE_INTERNAL_SOCKETS"
 """The variable that names the folder with the workers' sockets."""
 
 
+def serve_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What says where and how the gateway runs, the same for all that start one."""
+    for option in reversed(
+        (
+            click.option("--host", help="Address to listen on.  [default: 127.0.0.1]"),
+            click.option(
+                "--port",
+                type=int,
+                help="Port to listen on; 0 takes any free one.  [default: 7337]",
+            ),
+            click.option(
+                "--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml."
+            ),
+            click.option(
+                "--store", "store_url", metavar="URL", help="Where sessions live: sqlite:///…."
+            ),
+            click.option("--workers", type=int, help="Processes that serve.  [default: 1]"),
+            click.option(
+                "--strict/--lenient", default=None, help="Answer 409 if a thought is lost."
+            ),
+            click.option(
+                "--allow-remote", is_flag=True, default=None, help="Listen anywhere without keys."
+            ),
+            click.option("--log-level", help="debug, info, warning or error."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 @click.command("serve")
-@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=int, help="Port to listen on; 0 takes any free one.  [default: 7337]")
-@click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
-@click.option("--store", "store_url", metavar="URL", help="Where sessions live: sqlite:///….")
-@click.option("--workers", type=int, help="Processes that serve.  [default: 1]")
-@click.option("--strict/--lenient", default=None, help="Answer 409 if a thought is lost.")
-@click.option(
-    "--allow-remote",
-    is_flag=True,
-    default=None,
-    help="Listen anywhere without keys.",
-)
-@click.option("--log-level", help="debug, info, warning or error.")
+@serve_options
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
 def serve(*, as_json: bool, **flags: Any) -> None:
     """Run the gateway.
@@ -70,6 +88,7 @@ def serve(*, as_json: bool, **flags: Any) -> None:
     os.environ[FLAGS] = json.dumps(
         {name: value for name, value in flags.items() if value is not None}
     )
+    _end_with_input()
     with contextlib.suppress(KeyboardInterrupt):  # handed on by the server when it has ended
         _run(settings, listener)
 
@@ -127,6 +146,24 @@ def _end_with_supervisor() -> None:
     threading.Thread(target=wait, name="supervisor", daemon=True).start()
 
 
+def _end_with_input() -> None:
+    """In the background, end when the supervisor does: it holds the other end of our input."""
+    import signal
+    import threading
+
+    from thoughtline.cli.supervisor import SUPERVISED
+
+    if not os.environ.pop(SUPERVISED, ""):
+        return
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="supervisor", daemon=True).start()
+
+
 def _listen(settings: Settings) -> socket.socket:
     """Bind the port now, so that a taken one is a sentence and not a stack trace."""
     host, port = settings.server.host, settings.server.port
@@ -140,7 +177,7 @@ def _listen(settings: Settings) -> socket.socket:
         listener.close()
         raise SettingsError(
             f"cannot listen on {host}:{port} ({error.strerror or error}); if another gateway is "
-            "running there, use that one, or choose another `--port`"
+            "running there, use that one (`thoughtline status`), or choose another `--port`"
         ) from error
     listener.set_inheritable(True)  # so that workers can use it
     return listener

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from thoughtline.dialects import DEFAULT, DIALECTS
 from thoughtline.engine.model_names import ModelNames, ModelRow
+from thoughtline.engine.path_options import read_options
 from thoughtline.engine.routes import Route, beneath, has_version, join, named_first, unversioned
 from thoughtline.log.parts import Origin
 from thoughtline.providers.catalogue import (
@@ -171,7 +172,23 @@ class Directory:
     def __iter__(self) -> Iterator[Upstream]:
         return iter(self._all.values())
 
-    def pick(self, name: str, model: str) -> Upstream | None:
+    def pick(self, name: str, model: str, options: str = "") -> Upstream | None:
+        """The upstream of a request; `options` are those of its path.
+
+        Raises `SettingsError` for options that make no sense.
+        """
+        if not options:
+            return self._pick(name, model)
+        wanted = read_options(options)
+        served = wanted.served(model)
+        found = self._pick(name, served)
+        if found is None:
+            return None
+        if served != model:
+            found = replace(found, served=found.served or served, asked=model)
+        return replace(found, effort=wanted.effort or found.effort)
+
+    def _pick(self, name: str, model: str) -> Upstream | None:
         """By name if one is given, else by model; a single configured upstream takes the rest.
 
         A name that is mapped to another model comes before the upstream that has such models. Where

@@ -12,10 +12,11 @@ from thoughtline.errors import SettingsError
 from thoughtline.stores import is_shared
 
 APP = "thoughtline"
+_USUAL = {"config": ".config", "data": ".local/share", "state": ".local/state"}
 
 
 def user_folder(kind: str, env: Mapping[str, str]) -> Path:
-    """The user's `config` or `data` folder for us, as this environment has it.
+    """The user's `config`, `data` or `state` folder for us, as this environment has it.
 
     platformdirs knows every system, but asks the process for its environment. So what an
     environment can say is read from the one that was given, and the rest is left to it.
@@ -26,11 +27,10 @@ def user_folder(kind: str, env: Mapping[str, str]) -> Path:
         if Path(chosen).is_absolute():
             return Path(chosen) / APP
         if Path(home).is_absolute():
-            usual = {"config": ".config", "data": ".local/share"}[kind]
             mac = sys.platform == "darwin"
-            return Path(home) / ("Library/Application Support" if mac else usual) / APP
-    found = platformdirs.user_config_path if kind == "config" else platformdirs.user_data_path
-    return found(APP, appauthor=False)
+            return Path(home) / ("Library/Application Support" if mac else _USUAL[kind]) / APP
+    folders = platformdirs.PlatformDirs(APP, appauthor=False)
+    return Path(getattr(folders, f"user_{kind}_dir"))
 
 
 def store_file(url: str) -> Path | None:

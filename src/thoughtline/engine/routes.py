@@ -1,8 +1,8 @@
 """What a path means: which upstream it names, which dialect it speaks, which model it asks for.
 
-`/u/{upstream}/…` names the upstream; without it the model decides. Four paths are dialects whose
-histories carry thoughts, and beside three of them one counts the tokens of such a history;
-everything else passes through untouched.
+`/u/{upstream}/…` names the upstream, and may have options behind the name (`engine.path_options`);
+without it the model decides. Four paths are dialects whose histories carry thoughts, and beside
+three of them one counts the tokens of such a history; everything else passes through untouched.
 """
 
 import re
@@ -28,11 +28,18 @@ class Route(Struct, frozen=True, kw_only=True):
 
     path: str  # as it goes on to the upstream, still with its version segment
     upstream: str = ""  # named by the client; empty: the model decides
+    options: str = ""  # what stands behind that name, as `engine.path_options` reads it
     dialect: str = ""  # empty: passes through
     family: str = ""  # the dialect it belongs to, also where it passes through
     model: str = ""  # where the path holds it
     stream: bool | None = None  # where the path says so
     counts: bool = False  # it asks how many tokens the request has, and nothing is said
+
+    @property
+    def base(self) -> str:
+        """What stands in front of the upstream's own path."""
+        options = f";{self.options}" if self.options else ""
+        return f"/u/{quote(self.upstream, safe='')}{options}" if self.upstream else ""
 
 
 def with_model(route: Route, model: str) -> Route:
@@ -57,9 +64,10 @@ def _read(method: str, raw: bytes) -> Route:
 
 def parse(method: str, path: str) -> Route:
     """Understand a path, escaped as the client sent it: so it goes on."""
-    upstream = ""
+    upstream = options = ""
     if path.startswith("/u/"):
-        upstream, _, rest = path[3:].partition("/")
+        named, _, rest = path[3:].partition("/")
+        upstream, _, options = named.partition(";")
         upstream, path = unquote(upstream), "/" + rest
     if path.startswith("/v"):
         path = _DOUBLED.sub(r"/\1/", path)
@@ -73,6 +81,7 @@ def parse(method: str, path: str) -> Route:
             return Route(
                 path=tidy,
                 upstream=upstream,
+                options=options,
                 dialect=name,
                 family=name,
                 model=found.model,
@@ -80,7 +89,8 @@ def parse(method: str, path: str) -> Route:
                 counts=found.counts,
             )
         model = found.model
-    return Route(path=path, upstream=upstream, family=_family(tidy), model=model)
+    family = _family(tidy)
+    return Route(path=path, upstream=upstream, options=options, family=family, model=model)
 
 
 def _family(path: str) -> str:

@@ -49,7 +49,7 @@ def unknown_upstream(
     """The error for a request whose path and model name no upstream."""
     known = directory.names
     names = ", ".join(known)
-    simulated = route.upstream == SIMULATED or model.startswith(f"{SIMULATED}/")
+    simulated = (route.upstream or model.partition("/")[0]) == SIMULATED
     if simulated and directory.simulated_models:
         there = {name.removeprefix(f"{SIMULATED}/"): name for name in directory.simulated_models}
         near = nearest_name(model.removeprefix(f"{SIMULATED}/"), there)

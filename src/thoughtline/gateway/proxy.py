@@ -10,7 +10,7 @@ from thoughtline.clock import Clock
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.engine.exchange import Engine, EngineOptions
 from thoughtline.engine.routes import Route
-from thoughtline.errors import WireError, fault
+from thoughtline.errors import SettingsError, WireError, fault
 from thoughtline.gateway import bodies
 from thoughtline.gateway.asgi import InFlight, Receive, Scope, Send
 from thoughtline.gateway.auth import Auth, Principal
@@ -88,7 +88,10 @@ class Proxy:
 
     def upstream(self, route: Route, model: str, body: bytes | None = None) -> Upstream:
         """Who serves a request. Raises `GatewayError` when nobody does."""
-        upstream = self.directory.pick(route.upstream, model)
+        try:
+            upstream = self.directory.pick(route.upstream, model, route.options)
+        except SettingsError as error:
+            raise GatewayError(400, str(error), "invalid_path") from error
         if upstream is None:
             raise unknown_upstream(route, model, self.directory, body)
         if upstream.lacks_key:

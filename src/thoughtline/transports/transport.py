@@ -169,7 +169,7 @@ class _Anywhere(Directory):
         super().__init__(())
         self._policy = policy
 
-    def pick(self, name: str, model: str) -> Upstream | None:
+    def pick(self, name: str, model: str, options: str = "") -> Upstream | None:
         return Upstream(name=name, base_url=name.replace(SCHEME, "://", 1), policy=self._policy)
 
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from support.gateway_websocket import CLEAN, SocketClient, dial, gateway, say
+from thoughtline.engine.routes import Route
 from thoughtline.errors import WireError
 from thoughtline.gateway.websocket.posted import PostedWire
 from thoughtline.testing import serving
@@ -67,7 +68,7 @@ async def test_a_client_that_leaves_ends_the_request():
         assert (await receive())["type"] == "http.disconnect"
         left.set()
 
-    wire = PostedWire(app, [(b"upgrade", b"websocket")], "", "")
+    wire = PostedWire(app, [(b"upgrade", b"websocket")], "", Route(path="/v1/responses"))
     async with wire.send(Outbound(method="POST", url="", headers=[], body=b"{}")) as answer:
         assert answer.status == 200
         await asked.wait()
@@ -76,10 +77,12 @@ async def test_a_client_that_leaves_ends_the_request():
 
 async def test_no_answer_at_all_is_said():
     async def app(scope, receive, send):
-        assert scope["path"] == "/u/my%20own/v1/responses"
+        assert scope["path"] == "/u/my%20own;gpt-*=m%2F1/v1/responses"
         raise RuntimeError
 
-    wire = PostedWire(app, [], "", "my own")
+    wire = PostedWire(
+        app, [], "", Route(path="/v1/responses", upstream="my own", options="gpt-*=m%2F1")
+    )
     with pytest.raises(WireError):
         async with wire.send(Outbound(method="POST", url="", headers=[])):
             pass

@@ -266,7 +266,7 @@ class _Connection:
 
     def posted(self) -> Wire:
         """The wire to this gateway itself, for upstreams that are reached by translation."""
-        return PostedWire(self.proxy, self._headers, self._query, self.route.upstream)
+        return PostedWire(self.proxy, self._headers, self._query, self.route)
 
     # -- the end ---------------------------------------------------------------------------------
 

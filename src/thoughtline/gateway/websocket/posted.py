@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
-from urllib.parse import quote
 
+from thoughtline.engine.routes import Route
 from thoughtline.errors import WireError
 from thoughtline.gateway.asgi import POSTED, App, RawHeaders, Receive
 from thoughtline.wires.base import Headers, Inbound, Outbound
@@ -21,11 +21,11 @@ _NOT_POSTED = frozenset({b"connection", b"upgrade", b"content-length", b"accept-
 class PostedWire:
     """The wire to this gateway; the headers are those of the WebSocket's client."""
 
-    def __init__(self, app: App, headers: RawHeaders, query: str, upstream: str) -> None:
+    def __init__(self, app: App, headers: RawHeaders, query: str, route: Route) -> None:
         self._app = app
         self._headers = [pair for pair in headers if pair[0] not in _NOT_POSTED]
         self._query = query
-        self._path = (f"/u/{quote(upstream, safe='')}" if upstream else "") + "/v1/responses"
+        self._path = f"{route.base}/v1/responses"
 
     @asynccontextmanager
     async def send(self, request: Outbound) -> AsyncIterator[Inbound]:
