@@ -68,6 +68,12 @@ def test_a_users_tags_are_the_users_words():
     assert one.full != other.full
 
 
+def test_what_a_servers_own_tools_gave_does_not_count_beside_text():
+    search = Blob(kind="web_search_tool_result", digest="1")
+    assert visible((search, *text("a"))) == visible(text("a")) != visible((search,))
+    assert visible((search, *text("a")), is_input=True) != visible(text("a"), is_input=True)
+
+
 def test_ids_thoughts_and_decisions_are_not_visible():
     one = (Text(text="a", id="msg_1", raw="{}"), Thought(carrier=Carrier.ITEM, raw="{}"))
     assert visible(one) == visible((*text("a"), Decision(call="c", verdict="allow")))

@@ -109,6 +109,14 @@ def test_a_response_is_a_name_where_a_request_may_say_it():
 
 def test_words_without_calls_are_in_the_keys_already():
     assert index_entry(Turn(output=(Text(text="Hello."),)), KEYS).text_digest == ""
+
+
+def test_blobs_beside_text_tell_two_answers_apart():
+    one, other = (
+        index_entry(Turn(output=(Blob(kind="image", digest=d), Text(text="Here."))), KEYS)
+        for d in ("1", "2")
+    )
+    assert "" != one.text_digest != other.text_digest
     assert text_digest(Turn(output=(Text(text="Hello."),))) == keys.string_digest("Hello.")
 
 

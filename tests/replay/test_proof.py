@@ -21,7 +21,7 @@ ROWS = [
     Evidence.COUNTED_ID,
     Evidence.HINT,
     Evidence.SHARED_HINT,
-    Evidence.TEXT,
+    Evidence.BESIDE,
 ]
 
 

@@ -4,7 +4,8 @@ Clients strip thoughts, trim whitespace, re-serialise arguments, rewrite ids, tu
 parts and `null` into `""`, drop the text beside tool calls, split and merge messages. `visible` is
 what all of them keep: text, calls (name and canonical arguments) and results, without thoughts,
 ids, cache markers and system prompt; where an output has calls, only they count, and parallel ones
-in any order. It is the same for capture and for look-up, and for every dialect.
+in any order; where it has text, a server's own tools do not. It is the same for capture and for
+look-up, and for every dialect.
 """
 
 import json
@@ -176,6 +177,8 @@ def visible_parts(parts: Sequence[Part], is_input: bool) -> bytes:
     if calls:
         return visible_calls(sorted(calls))
     text = "".join(texts)
+    if blobs and not is_input and trimmed(text):
+        blobs = []  # what a server's tools gave: clients of other dialects never had it
     if not results and not blobs:
         return visible_part(Text(text=text), is_input)
     if len(results) > 1:

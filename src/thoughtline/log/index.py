@@ -30,7 +30,7 @@ class IndexEntry(Struct, frozen=True, gc=False, omit_defaults=True):
     shape: str = field(default="", name="outline")  # of the output, see `turns.output_shape`
     thoughts: tuple[Thought, ...] = ()  # a store keeps these once, in the log's reasoning events
     calls: tuple[str, ...] = ()  # call ids as emitted: they break ties, they prove nothing
-    text_digest: str = field(default="", name="words")  # of the text beside calls: breaks ties
+    text_digest: str = field(default="", name="words")  # of what stands beside calls or text
     phases: tuple[str, ...] = ()  # what its texts were for, where the provider said so
     hints: tuple[str, ...] = ()  # digests of session ids the client sent along
     skipped: dict[str, str] = {}  # outputs sent without thoughts: full key → why (sticky)
@@ -73,6 +73,14 @@ def text_digest(turn: Turn) -> str:
     texts = [part.text for part in turn.output if type(part) is Text]
     text = without_inline_thoughts("".join(texts))
     return k.string_digest(text) if text else ""
+
+
+def beside_digest(turn: Turn) -> str:
+    """Return the digest of what stands beside what is visible: text beside calls, else blobs."""
+    if turn.calls:
+        return text_digest(turn)
+    blobs = [part.digest for part in turn.output if type(part) is Blob]
+    return k.string_digest(" ".join(blobs)) if blobs else ""
 
 
 def question_digest(turn: Turn, turn_keys: k.TurnKeys) -> str:
@@ -180,7 +188,7 @@ def index_entry(
         shape=shape,
         thoughts=tuple(thoughts),
         calls=tuple(calls),
-        text_digest=text_digest(turn) if calls else "",
+        text_digest=beside_digest(turn) if calls or "b" in shape else "",
         phases=tuple(phases) if any(phases) else (),
         hints=hints,
         skipped=skipped or {},

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from thoughtline.dialects.thoughts import opaque_values
 from thoughtline.log import keys as k
-from thoughtline.log.index import IndexEntry, text_digest
+from thoughtline.log.index import IndexEntry, beside_digest
 from thoughtline.log.parts import Blob, Text, Thought
 from thoughtline.log.turns import Turn
 
@@ -34,7 +34,7 @@ class Evidence(StrEnum):
     HINT = "session hint"  # one that no other conversation shares
     COUNTED_ID = "counted call ids"
     SHARED_HINT = "shared hint"
-    TEXT = "text beside calls"
+    BESIDE = "text beside calls, blobs beside text"
 
 
 class Rule(Struct, frozen=True):
@@ -56,7 +56,7 @@ RULES = (
     Rule(Evidence.COUNTED_ID),
     Rule(Evidence.HINT, names=True, vetoes=True),
     Rule(Evidence.SHARED_HINT),
-    Rule(Evidence.TEXT),
+    Rule(Evidence.BESIDE),
 )
 """In the order in which they break ties."""
 
@@ -158,9 +158,9 @@ class Echo:
         return sorted([call.id for call in self.turn.calls])
 
     @cached_property
-    def text(self) -> str:
-        """The digest of its text."""
-        return text_digest(self.turn)
+    def beside(self) -> str:
+        """The digest of its text beside calls, or of its blobs beside text."""
+        return beside_digest(self.turn)
 
     # -- what speaks for a turn --------------------------------------------------------------------
 
@@ -257,5 +257,5 @@ _POINTS_TO: dict[Evidence, Callable[[Echo, IndexEntry], bool]] = {
     ),
     Evidence.HINT: lambda echo, entry: not echo.unique_hints.isdisjoint(entry.hints),
     Evidence.SHARED_HINT: lambda echo, entry: not echo.hints.isdisjoint(entry.hints),
-    Evidence.TEXT: lambda echo, entry: bool(echo.text) and entry.text_digest == echo.text,
+    Evidence.BESIDE: lambda echo, entry: bool(echo.beside) and entry.text_digest == echo.beside,
 }
