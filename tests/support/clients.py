@@ -251,7 +251,8 @@ class ResponsesClient(Client):
 
     def answers(self, items):
         """What tools or users say to these items."""
-        calls = [one for one in map(load, items) if one["type"].endswith("_call")]
+        own = ("function_call", "custom_tool_call")  # the others are the server's
+        calls = [one for one in map(load, items) if one["type"] in own]
         if not calls:
             return [self.user("And then?")]
         return [
@@ -384,8 +385,9 @@ class GeminiClient(Client):
             bodies = [block.removeprefix(b"data: ") for block in reply.body.split(b"\r\n\r\n")]
         parts = []
         for body in filter(None, bodies):
-            candidate = elements(fields(body)["candidates"])[0]
-            parts += elements(fields(fields(candidate)["content"])["parts"])
+            for candidate in elements(fields(body).get("candidates", b""))[:1]:
+                content = fields(candidate).get("content", b"")
+                parts += elements(fields(content).get("parts", b""))
         return parts
 
     def absorb(self, reply):
@@ -480,7 +482,11 @@ def assemble(datas: list[bytes]) -> list[dict[str, Any]]:
         elif event["type"] == "content_block_delta":
             delta, block = event["delta"], blocks[event["index"]]
             kind = delta["type"]
-            if kind == "input_json_delta":
+            if kind == "citations_delta":
+                block["citations"].append(delta["citation"])
+            elif kind == "compaction_delta":
+                block["content"] = delta["content"]
+            elif kind == "input_json_delta":
                 inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
             else:
                 name = kind.removesuffix("_delta")
@@ -501,7 +507,8 @@ def message_of(reply: Reply) -> dict[str, Any]:
     message: dict[str, Any] = {}
     for event in chat_events(reply):
         for choice in event["choices"]:
-            _merge(message, choice["delta"])
+            if choice.get("index", 0) == 0:
+                _merge(message, choice.get("delta") or {})
     return _whole(message)
 
 
@@ -515,16 +522,16 @@ def chat_events(reply: Reply) -> list[dict[str, Any]]:
 def _merge(into: dict[str, Any], delta: dict[str, Any]) -> None:
     for key, value in delta.items():
         if key in ("tool_calls", "reasoning_details"):
-            for part in value:
+            for part in value or ():
                 _merge_indexed(into.setdefault(key, []), part)
-        elif value is not None:
+        elif isinstance(value, str) or (key == "content" and value is not None):
             before = into.get(key) or ""
             if isinstance(value, list) or isinstance(before, list):
                 into[key] = _merge_chunks(_chunks(before), _chunks(value))
             else:
                 into[key] = value if key == "role" else before + value
         else:
-            into.setdefault(key, None)
+            into[key] = into.get(key) if value is None else value
 
 
 def _merge_indexed(items: list[dict[str, Any]], part: dict[str, Any]) -> None:
@@ -535,11 +542,11 @@ def _merge_indexed(items: list[dict[str, Any]], part: dict[str, Any]) -> None:
         if key == "function":
             inner = item.setdefault("function", {})
             for name, text in value.items():
-                inner[name] = inner.get(name, "") + text
+                inner[name] = inner.get(name, "") + (text or "")
         elif key == "text":
             item[key] = item.get(key, "") + value
         else:
-            item[key] = value
+            item[key] = value or item.get(key, value)
 
 
 def _chunks(content: Any) -> list[dict[str, Any]]:

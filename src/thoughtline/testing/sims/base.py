@@ -14,14 +14,15 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
 from thoughtline.testing.sims.faults import HEADER as FAULT_HEADER
 from thoughtline.testing.sims.faults import Fault, Pace
 from thoughtline.testing.sims.ledger import Audit, Carried, Echo, Emission, Ledger
+from thoughtline.testing.sims.oddities import Oddities, Oddity
 from thoughtline.testing.sims.problems import Problem
 from thoughtline.testing.sims.records import Exchange, Record, Usage
 from thoughtline.testing.sims.script import default_script
@@ -112,6 +113,8 @@ class Simulator(ABC):
         escaped: bool = False,
         clock: Callable[[], float] = time.time,
         exchanges: int = 0,
+        realistic: bool | None = None,
+        oddities: tuple[str, ...] = (),
     ) -> None:
         self.provider = provider
         self.script: Script = script or default_script
@@ -126,6 +129,8 @@ class Simulator(ABC):
         self.escaped = escaped
         """Escape all JSON, and cut emoji in two halves when streaming."""
         self.clock = clock
+        self.oddities = Oddities.chosen(realistic, oddities)
+        """The odd shapes of its answers; strict by default, but realistic in our tests."""
         self.secret = hashlib.sha256(f"{provider}:{seed}".encode()).digest()
         self.requests: list[Record] = []
         self.ledger = Ledger(f"{provider}-{seed}-")
@@ -232,6 +237,18 @@ class Simulator(ABC):
         exchange.marked = any(exchange.serial in text for text in shown)
         self.ledger.answer(exchange.serial, exchange.marker, exchange.turn, marked=exchange.marked)
         return pieces
+
+    def add_oddities(
+        self,
+        exchange: Exchange,
+        sent: list[Any],
+        table: Mapping[str, Oddity],
+        emits: Mapping[str, tuple[str, ...]],
+        body: Mapping[str, Any],
+    ) -> list[Any]:
+        """Give what is about to be sent the odd shapes that this provider's answers have."""
+        seed = f"{self.seed}/{exchange.marker}/{exchange.turn}"
+        return self.oddities.apply(sent, table, emits.get(self.provider, ()), body, seed)
 
     def emit(self, exchange: Exchange, carrier: str, value: str, slot: str = "") -> str:
         """Enter a thought into the ledger, exactly as it goes out; gives the value back."""

@@ -31,6 +31,7 @@ from thoughtline.testing.sims.base import (
 from thoughtline.testing.sims.chat_carriers import Carrier, Talk
 from thoughtline.testing.sims.chat_checks import Case
 from thoughtline.testing.sims.chat_errors import Refusal
+from thoughtline.testing.sims.chat_oddities import EMITS, ODDITIES, Frame
 from thoughtline.testing.sims.chat_rows import ROWS, Row
 from thoughtline.testing.sims.chat_view import Flaw, Message, View, calls_of, read
 from thoughtline.testing.sims.problems import Problem
@@ -127,35 +128,42 @@ class ChatSimulator(Simulator):
         }
         finish = "tool_calls" if talk.ids else "stop"
         if view.stream:
-            chunks = self.chunks(view, frame, list(carrier.stream(talk)), finish, usage)
-            return stream_reply(list(chunks), headers=headers)
+            frames = list(self.frames(view, frame, list(carrier.stream(talk)), finish, usage))
+            sent = self.add_oddities(exchange, frames, ODDITIES, EMITS, view.body)
+            return stream_reply([self.event(one) for one in sent], headers=headers)
         choices = [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}]
         body = {**frame, "choices": choices, "usage": usage}
+        [body] = self.add_oddities(exchange, [body], ODDITIES, EMITS, view.body)
         return json_reply(200, body, headers=headers, escaped=self.escaped)
 
-    def chunks(
+    def frames(
         self,
         view: View,
         frame: dict[str, Any],
         parts: list[dict[str, Any]],
         finish: str,
         usage: dict[str, Any],
-    ) -> Iterator[bytes]:
+    ) -> Iterator[Frame]:
         """The stream: each delta an event, then why it ended, then usage, then `[DONE]`."""
         if self.row.comment:
-            yield f": {self.row.comment}\n\n".encode()
-        write = functools.partial(sse, escaped=self.escaped)
+            yield f": {self.row.comment}"
 
         def choice(delta: dict[str, Any], reason: str | None) -> list[dict[str, Any]]:
             return [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]
 
         for part in parts:
-            yield write({**frame, "choices": choice(part, None)})
+            yield {**frame, "choices": choice(part, None)}
         last = {"usage": usage} if self.row.usage_last else {}
-        yield write({**frame, "choices": choice({}, finish), **last})
+        yield {**frame, "choices": choice({}, finish), **last}
         if view.option("stream_options", "include_usage") is True and not last:
-            yield write({**frame, "choices": [], "usage": usage})
-        yield write("[DONE]")
+            yield {**frame, "choices": [], "usage": usage}
+        yield "[DONE]"
+
+    def event(self, frame: Frame) -> bytes:
+        """A chunk, a comment or the end mark as it goes out."""
+        if isinstance(frame, str) and frame.startswith(":"):
+            return f"{frame}\n\n".encode()
+        return sse(frame, escaped=self.escaped)
 
     def carrier(self, view: View) -> Carrier:
         """How thoughts leave in this request."""

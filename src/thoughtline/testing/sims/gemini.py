@@ -18,7 +18,8 @@ import msgspec
 
 from thoughtline.testing.sims.base import Exchange, Factory, Simulator, Usage
 from thoughtline.testing.sims.gemini_input import Call, Content, normal, read
-from thoughtline.testing.sims.gemini_output import Made, pieces, produce, whole
+from thoughtline.testing.sims.gemini_oddities import CHUNKS, EMITS, QUERY, Made
+from thoughtline.testing.sims.gemini_output import pieces, produce, whole
 from thoughtline.testing.sims.gemini_rows import (
     MODELS,
     NO_CREDENTIAL,
@@ -133,30 +134,24 @@ class GeminiSimulator(Simulator):
         if counts:
             return json_reply(200, {"totalTokens": len(canonical) // 4})
         usage = self.measure(exchange, canonical)
-        made = produce(self, exchange, self.play(exchange, call.tools), told=call.told)
+        made = produce(self, exchange, self.play(exchange, call.tools), call)
         for one in made:
             if one.signature:
                 self.emit(exchange, "thoughtSignature", one.signature, one.slot)
-        if method == "generateContent":
-            answer = self._answer_of(exchange, model, whole(made), usage, made, last=True)
-            return Reply(
-                status=200,
-                headers={"content-type": JSON_TYPE},
-                chunks=(write(answer, escaped=self.escaped),),
-            )
-        return self._stream(exchange, model, made, usage)
-
-    def _stream(
-        self, exchange: Exchange, model: Model, made: Sequence[Made], usage: Usage
-    ) -> Reply:
-        parts = list(pieces(made, self.escaped))
-        chunks = [
-            write(
-                self._answer_of(exchange, model, [part], usage, made, last=at == len(parts) - 1),
-                escaped=self.escaped,
-            )
-            for at, part in enumerate(parts)
+        streamed = method != "generateContent"
+        parts = [[part] for part in pieces(made, self.escaped)] if streamed else [whole(made)]
+        answers = [
+            self._answer_of(exchange, model, one, usage, made, last=at == len(parts) - 1)
+            for at, one in enumerate(parts)
         ]
+        asked = {**call.body, QUERY: exchange.request.query}
+        sent = self.add_oddities(exchange, answers, CHUNKS, EMITS, asked)
+        chunks = [write(one, escaped=self.escaped) for one in sent]
+        if streamed:
+            return self._stream(exchange, chunks)
+        return Reply(status=200, headers={"content-type": JSON_TYPE}, chunks=tuple(chunks))
+
+    def _stream(self, exchange: Exchange, chunks: Sequence[bytes]) -> Reply:
         if _sse(exchange.request.query):
             return stream_reply([b"data: " + chunk + b"\r\n\r\n" for chunk in chunks])
         listed = [(b"[" if at == 0 else b",\r\n") + chunk for at, chunk in enumerate(chunks)]

@@ -8,28 +8,31 @@ own, for those who want them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+from thoughtline.testing.sims.gemini_oddities import EMITS, PARTS, UNSIGNED, Made, Part
 from thoughtline.testing.sims.spelling import Fragment
 from thoughtline.testing.sims.values import Piece, Say, Think, Use, deltas
 
 if TYPE_CHECKING:
     from thoughtline.testing.sims.base import Exchange
     from thoughtline.testing.sims.gemini import GeminiSimulator
-
-Part = dict[str, Any]
-
-
-class Made(NamedTuple):
-    """One part of an answer."""
-
-    part: Part
-    signature: str = ""
-    slot: str = ""
-    """Where it is signed: `text`, or `call:0`."""
+    from thoughtline.testing.sims.gemini_input import Call
 
 
 def produce(
+    sim: GeminiSimulator, exchange: Exchange, pieces: Sequence[Piece], call: Call
+) -> list[Made]:
+    """Turn what the script does into parts, and add what the server does by itself."""
+    plain = _plain(sim, exchange, pieces, told=call.told)
+    made = sim.add_oddities(exchange, plain, PARTS, EMITS, call.body)
+    return [
+        one._replace(signature=sim.sign(exchange, 1000 + at)) if one.signature == UNSIGNED else one
+        for at, one in enumerate(made)
+    ]
+
+
+def _plain(
     sim: GeminiSimulator, exchange: Exchange, pieces: Sequence[Piece], *, told: bool
 ) -> list[Made]:
     """Turn what the script does into parts."""

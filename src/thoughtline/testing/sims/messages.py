@@ -20,6 +20,7 @@ from thoughtline.testing.sims.ledger import Carried, Echo
 from thoughtline.testing.sims.messages_binding import Claims, clean
 from thoughtline.testing.sims.messages_config import Config, configure
 from thoughtline.testing.sims.messages_input import THOUGHTS, Block, Call, Message, read, text_of
+from thoughtline.testing.sims.messages_oddities import EMITS, EVENTS
 from thoughtline.testing.sims.messages_output import Made, events, produce, slot_of, value_of
 from thoughtline.testing.sims.messages_rows import ROWS, Row
 from thoughtline.testing.sims.messages_rules import Court, Verdict, judge
@@ -140,12 +141,15 @@ class MessagesSimulator(Simulator):
         message = self._message(exchange, call, config, verdict, made)
         headers = {"request-id": self._request_id(exchange)}
         if not call.stream:
+            [message] = self.add_oddities(exchange, [message], EVENTS, EMITS, call.body)
             chunks = (write(message, escaped=self.escaped),)
             return Reply(status=200, headers={"content-type": JSON_TYPE, **headers}, chunks=chunks)
         stream = [
             b"event: %s\ndata: %s\n\n"
             % (event["type"].encode(), write(event, escaped=self.escaped))
-            for event in events(message, made, self.escaped)
+            for event in self.add_oddities(
+                exchange, list(events(message, made, self.escaped)), EVENTS, EMITS, call.body
+            )
         ]
         return stream_reply(stream, headers=headers)
 

@@ -82,6 +82,10 @@ class Prefix:
         return self._messages.copy().hexdigest()[:32]
 
 
+_DIRECT = ("caller", {"type": "direct"})
+"""As good as no caller at all."""
+
+
 def digest(value: object) -> str:
     """A short name for a JSON value."""
     return hashlib.sha256(plain(value).encode()).hexdigest()[:32]
@@ -97,7 +101,7 @@ def clean(value: Any) -> Any:
         key: clean(one)
         for key, one in value.items()
         # SDKs write the fields they know as null; null says nothing.
-        if key != "cache_control" and one is not None
+        if key != "cache_control" and one is not None and (key, one) != _DIRECT
     }
     if kept.get("type") == "tool_result":
         kept["content"] = [clean(block) for block in blocks_of(kept.get("content"))]

@@ -65,9 +65,12 @@ BLOCKS: dict[str, dict[str, str]] = {
     "tool_result": {"tool_use_id": _STRING},
 }
 OTHERS = (
+    "bash_code_execution_tool_result",
+    "code_execution_tool_result",
     "compaction",
     "container_upload",
     "document",
+    "fallback",
     "image",
     "mcp_tool_result",
     "mcp_tool_use",
@@ -76,6 +79,7 @@ OTHERS = (
     "tool_reference",
     "tool_addition",
     "tool_removal",
+    "tool_search_tool_result",
     "web_fetch_tool_result",
     "web_search_tool_result",
 )

@@ -14,13 +14,17 @@ import msgspec
 from thoughtline.testing.sims.messages_binding import Claims, Prefix, digest
 from thoughtline.testing.sims.messages_config import Config
 from thoughtline.testing.sims.messages_input import THOUGHTS, Block, Call
+from thoughtline.testing.sims.messages_oddities import BLOCKS, EMITS, Extra
 from thoughtline.testing.sims.messages_rows import Row
-from thoughtline.testing.sims.spelling import Fragment, plain
+from thoughtline.testing.sims.spelling import Fragment, plain, write
 from thoughtline.testing.sims.values import Piece, Say, Think, Use, decode, deltas
 
 if TYPE_CHECKING:
     from thoughtline.testing.sims.base import Exchange
     from thoughtline.testing.sims.messages import MessagesSimulator
+
+
+_USES = ("tool_use", "server_tool_use", "mcp_tool_use")
 
 
 class Made(NamedTuple):
@@ -56,6 +60,7 @@ def produce(
     prefix.open("assistant")
     spread = list(_spread(pieces, sim.row, exchange.turn)) if config.on else []
     plan = spread or [piece for piece in pieces if not isinstance(piece, Think)]
+    plan = sim.add_oddities(exchange, plan, BLOCKS, EMITS, call.body)
     count = sum(isinstance(piece, Think | Blank) for piece in plan)
     made: list[Made] = []
     for piece in plan:
@@ -145,7 +150,9 @@ def _thought(
     return Made(block, shown, slot)
 
 
-def _visible(sim: MessagesSimulator, exchange: Exchange, piece: Say | Use, at: int) -> Made:
+def _visible(sim: MessagesSimulator, exchange: Exchange, piece: Say | Use | Extra, at: int) -> Made:
+    if isinstance(piece, Extra):
+        return Made(piece.block, _streamed(piece.block))
     if isinstance(piece, Say):
         return Made({"type": "text", "text": piece.text}, piece.text)
     name = sim.mac("tool", exchange.serial, str(at)).hex()[:24]
@@ -158,6 +165,13 @@ def _visible(sim: MessagesSimulator, exchange: Exchange, piece: Say | Use, at: i
     return Made(block, piece.arguments)
 
 
+def _streamed(block: Block) -> str:
+    """What of a block comes in deltas."""
+    if "input" in block:
+        return write(block["input"]).decode()
+    return str(block["text"]) if block["type"] == "text" else ""
+
+
 def _parsed(block: Block) -> Block:
     """The block as a client will read it."""
     if block["type"] != "tool_use":
@@ -167,11 +181,13 @@ def _parsed(block: Block) -> Block:
 
 def _block_events(one: Made, index: int, surrogates: bool) -> Iterator[Block]:
     block, at = one.block, {"index": index}
-    kind = block["type"]
+    kind = "tool_use" if block["type"] in _USES else block["type"]
+    cited = block.get("citations") or ()
     start = {
-        "text": {**block, "text": ""},
+        "text": {**block, "text": "", **({"citations": []} if cited else {})},
         "thinking": {**block, "thinking": "", "signature": ""},
         "tool_use": {**block, "input": {}},
+        "compaction": {**block, "content": None},
     }.get(kind, block)
     yield {"type": "content_block_start", **at, "content_block": start}
     name, field = {
@@ -181,7 +197,11 @@ def _block_events(one: Made, index: int, surrogates: bool) -> Iterator[Block]:
     }.get(kind, ("", ""))
     for piece in deltas(one.streamed, surrogates=surrogates):
         yield {"type": "content_block_delta", **at, "delta": {"type": name, field: piece}}
+    last = [{"type": "citations_delta", "citation": one} for one in cited]
     if kind == "thinking":
-        delta = {"type": "signature_delta", "signature": block["signature"]}
+        last = [{"type": "signature_delta", "signature": block["signature"]}]
+    elif kind == "compaction":
+        last = [{"type": "compaction_delta", "content": block["content"]}]
+    for delta in last:
         yield {"type": "content_block_delta", **at, "delta": delta}
     yield {"type": "content_block_stop", **at}

@@ -107,12 +107,17 @@ def _final(court: Court) -> None:
                 raise Problem(400, FINAL.format(path=path, kind=block["type"]))
 
 
+_MARKS = ("compaction", "fallback")
+"""Blocks that may stand in front of the first thought."""
+
+
 def _expected(court: Court) -> None:
     """While a tool is being used every message starts with a thought."""
     messages = court.call.messages
     for at in loop_of(messages):
         message = messages[at]
-        found = message.blocks[0]["type"] if message.blocks else "text"
+        kinds = [block["type"] for block in message.blocks]
+        found = next((kind for kind in kinds if kind not in _MARKS), "text")
         if found not in THOUGHTS and not court.silent(message):
             raise Problem(400, EXPECTED.format(at=at, found=found))
 

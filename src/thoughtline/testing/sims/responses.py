@@ -24,10 +24,11 @@ from thoughtline.testing.sims.responses_answer import (
     shell,
     unauthorised,
 )
-from thoughtline.testing.sims.responses_events import Event, Stream
+from thoughtline.testing.sims.responses_events import Stream
 from thoughtline.testing.sims.responses_history import echoes, phases, text_of
 from thoughtline.testing.sims.responses_input import Create, Item, read
-from thoughtline.testing.sims.responses_output import Out, produce, thought_of
+from thoughtline.testing.sims.responses_oddities import EMITS, EVENTS, Event, Out
+from thoughtline.testing.sims.responses_output import produce, thought_of
 from thoughtline.testing.sims.responses_rows import (
     LITE,
     LITE_HEADER,
@@ -215,8 +216,12 @@ class ResponsesSimulator(Simulator):
             )
         return found[1]
 
-    def events(self, answer: Answer) -> Iterator[Event]:
+    def events(self, answer: Answer) -> list[Event]:
         """The stream of a whole answer; not numbered yet."""
+        plain = list(self._events(answer))
+        return self.add_oddities(answer.exchange, plain, EVENTS, EMITS, answer.create.body)
+
+    def _events(self, answer: Answer) -> Iterator[Event]:
         for name in ("created", "in_progress"):
             response = answer.response("in_progress")
             yield Event({"type": f"response.{name}", "response": response})
@@ -255,14 +260,16 @@ class ResponsesSimulator(Simulator):
         self.demand(exchange.request, create)
         memory = self.recall(exchange.request, create.previous) if create.previous else ()
         answer = self.make(exchange, create, memory)
-        events = list(self.events(answer))
+        events = self.events(answer)
         for out in answer.outs:
             self.deliver(answer, out, answer.outs)
         response = answer.response("completed", answer.outs)
         self.keep(answer, answer.outs, response)
         headers = {PHASES_HEADER: phases(self.phases, answer.whole)}
         if not create.stream:
-            return self._json(response, headers)
+            sent = [Event(response)]
+            [whole] = self.add_oddities(exchange, sent, EVENTS, EMITS, create.body)
+            return self._json(whole.data, headers)
         chunks = [
             b"event: %s\ndata: %s\n\n"
             % (event.kind.encode(), write(numbered(event.data, at), escaped=self.escaped))

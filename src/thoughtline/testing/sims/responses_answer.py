@@ -11,7 +11,7 @@ from thoughtline.testing.sims.base import Exchange
 from thoughtline.testing.sims.faults import Fault
 from thoughtline.testing.sims.problems import Problem
 from thoughtline.testing.sims.responses_input import Create, Item
-from thoughtline.testing.sims.responses_output import Out
+from thoughtline.testing.sims.responses_oddities import Out
 from thoughtline.testing.sims.responses_rows import Shape
 from thoughtline.testing.sims.spelling import Fragment
 from thoughtline.testing.sims.values import decode

@@ -9,23 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from thoughtline.testing.sims.responses_output import Out
+from thoughtline.testing.sims.responses_oddities import SERVED, Event, Out
 from thoughtline.testing.sims.responses_rows import Row
 from thoughtline.testing.sims.spelling import Fragment
 from thoughtline.testing.sims.values import deltas
-
-
-class Event(NamedTuple):
-    """One event of a stream."""
-
-    data: dict[str, Any]
-    done: Out | None = None
-    """The item that this event finishes."""
-
-    @property
-    def kind(self) -> str:
-        """Its type."""
-        return str(self.data["type"])
 
 
 class Stream(NamedTuple):
@@ -47,6 +34,9 @@ class Stream(NamedTuple):
             for delta in self._deltas(out.text):
                 yield Event({"type": f"{name}.delta", **within, "delta": delta})
             yield Event({"type": f"{name}.done", **within, "arguments": out.text})
+        elif out.kind in SERVED:
+            for step in SERVED[out.kind]:
+                yield Event({"type": f"response.{out.kind}.{step}", **within})
         elif self.row.style is None:
             yield from self._open_thought(out, within)
         else:
@@ -60,6 +50,8 @@ class Stream(NamedTuple):
             return {**out.value, "status": "in_progress", "content": []}
         if out.kind == "function_call":
             return {**out.value, "status": "in_progress", "arguments": ""}
+        if out.kind in SERVED:
+            return {"id": out.id, "type": out.kind, "status": "in_progress"}
         item = {key: value for key, value in out.value.items() if key in ("id", "type")}
         item["summary"] = []
         if self.row.style is None:
@@ -81,11 +73,15 @@ class Stream(NamedTuple):
     def _message(self, out: Out, within: dict[str, Any]) -> Iterator[Event]:
         within = {**within, "content_index": 0}
         whole = out.value["content"][0]
-        empty = {**whole, "text": ""}
+        notes = whole["annotations"]
+        empty = {**whole, "text": "", "annotations": []}
         yield Event({"type": "response.content_part.added", **within, "part": empty})
         name = "response.output_text"
         for delta in self._deltas(out.text):
             yield Event({"type": f"{name}.delta", **within, "delta": delta, "logprobs": []})
+        for at, note in enumerate(notes):
+            told = {"annotation_index": at, "annotation": note}
+            yield Event({"type": f"{name}.annotation.added", **within, **told})
         yield Event({"type": f"{name}.done", **within, "logprobs": [], "text": out.text})
         yield Event({"type": "response.content_part.done", **within, "part": whole})
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from thoughtline.testing.sims.responses_answer import Answer, numbered
-from thoughtline.testing.sims.responses_events import Event
-from thoughtline.testing.sims.responses_output import Out
+from thoughtline.testing.sims.responses_oddities import Event, Out
 from thoughtline.testing.sims.responses_steer import Steer, accepted, pending
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from thoughtline.testing.sims.problems import Problem
+from thoughtline.testing.sims.responses_oddities import SERVED
 from thoughtline.testing.sims.spelling import elements, fields
 from thoughtline.testing.sims.values import Tool, decode
 
@@ -110,7 +111,7 @@ class Item(NamedTuple):
         """The model wrote this."""
         if self.kind == "message":
             return self.value.get("role") == "assistant"
-        return self.kind in ("reasoning", "function_call", "custom_tool_call")
+        return self.kind in ("reasoning", "function_call", "custom_tool_call", *SERVED)
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,12 @@ audit compares what went out with what came back.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from thoughtline.testing.sims.responses_input import Create, Item
+from thoughtline.testing.sims.responses_oddities import EMITS, ITEMS, Out
 from thoughtline.testing.sims.responses_rows import Row
-from thoughtline.testing.sims.spelling import Fragment, fields, letter, plain, write
+from thoughtline.testing.sims.spelling import Fragment, fields, letter, plain
 from thoughtline.testing.sims.values import Piece, Say, Think, Use, decode
 
 if TYPE_CHECKING:
@@ -25,28 +26,18 @@ ODD = "x_trace"
 _ODD_VALUE = Fragment('{"steps":5.0,"Δ":1E+2,"a":{"z":1,"b":-0.0},"note":"n\u00e4ive \\u2028"}')
 
 
-class Out(NamedTuple):
-    """One item of a response."""
-
-    id: str
-    kind: str
-    value: dict[str, Any]
-    text: str
-    """What is streamed of it: text, arguments, or the open thought."""
-    summary: tuple[str, ...] = ()
-    slot: str = ""
-    """Where in its turn a thought stands: calls before it, and whether there is text before it."""
-
-    @property
-    def raw(self) -> bytes:
-        """The item as it goes out."""
-        return write(self.value)
-
-
 def produce(
     sim: ResponsesSimulator, exchange: Exchange, create: Create, pieces: Iterable[Piece]
 ) -> list[Out]:
-    """Turn what the script does into items."""
+    """Turn what the script does into items, and add what the server does by itself."""
+    return sim.add_oddities(
+        exchange, _plain(sim, exchange, create, pieces), ITEMS, EMITS, create.body
+    )
+
+
+def _plain(
+    sim: ResponsesSimulator, exchange: Exchange, create: Create, pieces: Iterable[Piece]
+) -> list[Out]:
     out: list[Out] = []
     pieces = list(_spread(list(pieces), sim.row, exchange, create.effort))
     for at, piece in enumerate(pieces):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from thoughtline.testing.sims.responses_input import Item
-from thoughtline.testing.sims.responses_output import Out
+from thoughtline.testing.sims.responses_oddities import Out
 
 MOST_PENDING = 8
 """How many may wait for one response; the real number is not documented."""
