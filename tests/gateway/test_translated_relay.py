@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from support.gateway import Answer, InProcessGateway, ScriptedWire
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.errors import WireError
@@ -122,3 +124,41 @@ async def test_arguments_that_cannot_be_read_fail_a_whole_answer():
     answer = await gateway.post("/v1/messages", BODY)
     assert answer.status == 502
     assert "not a JSON object" in answer.json["error"]["message"]
+
+
+def call(nth, arguments):
+    return {"index": nth, "id": f"call_{nth}", "function": {"name": "run", "arguments": arguments}}
+
+
+def call_delta(nth, arguments):
+    return event(chunk(tool_calls=[call(nth, arguments)]))
+
+
+ASK = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
+BROKEN = {
+    "each by itself": [call_delta(0, '{"n":1}'), call_delta(1, "{")],
+    "at once": [call_delta(0, '{"n":1}') + call_delta(1, "{")],
+    "with its end": [call_delta(0, '{"n":1}') + call_delta(1, "{") + b"".join(STREAM[-2:])],
+    "in one event": [event(chunk(tool_calls=[call(0, '{"n":1}'), call(1, "{")]))],
+    "by turns": [
+        event(chunk(tool_calls=[call(0, '{"n"'), call(1, "{")])),
+        event(chunk(tool_calls=[call(0, ":1}"), call(1, "[")])),
+    ],
+    "the last first": [call_delta(1, "{") + call_delta(0, '{"n":1}')],
+    "after a text": [event(chunk(content="Yes.")) + call_delta(0, '{"n":1}'), call_delta(1, "{")],
+}
+
+
+@pytest.mark.parametrize("query", ["", "alt=sse"])
+@pytest.mark.parametrize("chunks", BROKEN.values(), ids=BROKEN)
+async def test_what_is_whole_before_an_error_is_told_and_the_stream_stays_well_formed(
+    chunks, query
+):
+    gateway = gateway_of(Streamed([*chunks, *STREAM[-2:]]))
+    answer = await gateway.post("/v1beta/models/m:streamGenerateContent", ASK, query=query)
+    events = [event.removeprefix("data: ") for event in answer.body.decode().split("\r\n\r\n")]
+    told = [json.loads(event) for event in events if event] if query else json.loads(answer.body)
+    *before, last = told
+    assert "not a JSON object" in last["error"]["message"]
+    parts = [part for one in before for part in one["candidates"][0]["content"]["parts"]]
+    assert [part["functionCall"]["args"] for part in parts if "functionCall" in part] == [{"n": 1}]

@@ -47,6 +47,7 @@ class TranslatedRelay(Relay):
         head = translation.head(recording.turn, created=recording.capture.started)
         self._writer = translation.client.answer_writer(head)
         self._beginning = b""  # of the answer: an error may be in it
+        self._untold = b""  # what is whole before the error that ends the stream
         self._blocks = AnswerBlocks(
             translation.names, lambda nth: client_call_id(recording.turn, nth)
         )
@@ -102,10 +103,14 @@ class TranslatedRelay(Relay):
 
     def _write(self, blocks: list[BlockEvent]) -> bytes:
         """Raises `WireError` for what the client's dialect cannot say: arguments that are none."""
+        told = bytearray()
         try:
-            return self._writer.write(blocks)
+            for block in blocks:
+                told += self._writer.write([block])
         except Unreadable as error:
+            self._untold = bytes(told)
             raise WireError(str(error), code=UNREADABLE) from error
+        return bytes(told)
 
     async def _say_more(self, told: bytes) -> None:
         if told:
@@ -136,7 +141,7 @@ class TranslatedRelay(Relay):
 
     def broken_off(self, client: Dialect, reason: str) -> bytes:
         """The end of a stream that broke, in the client's dialect."""
-        return self._writer.fail_with(error_under_200(reason))
+        return self._untold + self._writer.fail_with(error_under_200(reason))
 
     def refusal(self, client: Dialect, reason: str) -> tuple[int, bytes]:
         error = error_under_200(reason)
