@@ -8,12 +8,14 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from support.gateway import InProcessGateway, SimWire, TurnClient
 from support.telemetry import RULINGS
 from thoughtline.engine.capture import started_turn
 from thoughtline.inspector.outline import SessionOutline
 from thoughtline.log.decisions import (
+    CLIENTS_OWN,
     HEADER_ORDER,
     TIED,
     Action,
@@ -167,6 +169,15 @@ def test_outputs_are_counted_by_words():
     assert [one.word.value for one in RULINGS if one.tied] == ["tied", "placeholder"]
     assert tally(RULINGS)["tied"] == 2
     assert sum(count_words(()).values()) == 0
+
+
+def test_a_thought_that_only_the_client_vouches_for_is_missed_and_nothing_else():
+    own = ReplayDecision(turn=0, action=Action.EXACT, reason=CLIENTS_OWN, thoughts=1)
+    assert own.word is ReplayWord.MISSED
+    assert {word: n for word, n in count_words([own]).items() if n} == {ReplayWord.MISSED: 1}
+    assert tally([own]) == {"missed": 1}
+    known = replace(own, level=MatchLevel.FULL, entry="t1")  # the turn is known, and had none
+    assert known.word is ReplayWord.EXACT
 
 
 @pytest.mark.parametrize("action", [Action.DROPPED, Action.PLACEHOLDER])

@@ -21,7 +21,7 @@ class Action(StrEnum):
     """What is done with the thoughts of an output."""
 
     RESTORED = "restored"  # put back
-    EXACT = "exact"  # the client sent them as they were
+    EXACT = "exact"  # the client sent them as they were: its copy equals the original
     REPLACED = "replaced"  # the client's echo was altered, or under a key the target cannot read
     ABSENT = "absent"  # legally without
     PLACEHOLDER = "placeholder"  # the shortest value the target accepts
@@ -42,7 +42,7 @@ class ReplayWord(StrEnum):
 
     RESTORED = "restored"  # put back: the client had left them out
     CORRECTED = "corrected"  # the client's copy was altered, and the original went out instead
-    EXACT = "exact"  # the client sent them as they were
+    EXACT = "exact"  # the client sent them as they were: its copy equals the original
     PLACEHOLDER = "placeholder"  # lost; the shortest value that the provider accepts went out
     DROPPED = "dropped"  # they may not go to this provider, or would be refused
     ABSENT = "absent"  # the output had none, or this provider does not want them
@@ -74,6 +74,8 @@ UNREADABLE = "unreadable there"
 """Reason of dropping what a client brings: the target has no place for it."""
 RULED_OUT = "ruled out"
 """Reason of decisions about outputs that look like a logged turn and cannot be that one."""
+CLIENTS_OWN = "client's own"
+"""Reason of leaving a thought as the client sends it where the log has none."""
 UNMATCHED = frozenset({"unknown", TIED, "uncorroborated", RULED_OUT, REFUSED, UNREADABLE})
 """Reasons of decisions about outputs whose turn was not found, if none is named."""
 
@@ -101,17 +103,20 @@ class ReplayDecision(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
 
     @property
     def unmatched(self) -> bool:
-        """Whether the output goes out without thoughts, and its turn was not found."""
-        return (
-            self.level is MatchLevel.NONE
-            and self.action in (Action.ABSENT, Action.PLACEHOLDER, Action.DROPPED)
-            and self.reason in UNMATCHED
-        )
+        """Whether the output's turn was not found, and it matters."""
+        if self.level is not MatchLevel.NONE:
+            return False
+        return self.unverified or (self.action in _WITHOUT and self.reason in UNMATCHED)
+
+    @property
+    def unverified(self) -> bool:
+        """Whether the client's own thought went out, and the log cannot say if that is right."""
+        return self.level is MatchLevel.NONE and self.reason == CLIENTS_OWN
 
     @property
     def word(self) -> ReplayWord:
         """The one word for the decision, where there is room for one."""
-        if self.action is Action.ABSENT and self.unmatched:
+        if self.unmatched and (self.unverified or self.action is Action.ABSENT):
             return ReplayWord.TIED if self.reason == TIED else ReplayWord.MISSED
         return _WORD.get(self.action, ReplayWord.ABSENT)
 
@@ -128,6 +133,7 @@ _WORD = {
     Action.PLACEHOLDER: ReplayWord.PLACEHOLDER,
     Action.DROPPED: ReplayWord.DROPPED,
 }
+_WITHOUT = frozenset({Action.ABSENT, Action.PLACEHOLDER, Action.DROPPED})
 _CARRIED = frozenset({Action.RESTORED, Action.REPLACED, Action.EXACT})
 _encode = msgspec.json.Encoder().encode
 
@@ -199,6 +205,8 @@ def _tallied(kind: DecisionKind) -> tuple[str, ...]:
     one = example(kind)
     if not one.unmatched:
         return (one.action.value,)
+    if one.unverified:
+        return ("missed",)
     return one.action.value, "tied" if one.tied else "missed"
 
 
@@ -220,9 +228,9 @@ def word_counts(kinds: KindCounts) -> tuple[int, ...]:
 def _places(kind: DecisionKind) -> tuple[int, ...]:
     """Where in the order of the header decisions of a kind count."""
     one = example(kind)
-    words = [one.word] if one.action is not Action.UNKNOWN else []
-    if one.unmatched and one.action is not Action.ABSENT:
-        words.append(ReplayWord.TIED if one.tied else ReplayWord.MISSED)
+    words = {one.word} if one.action is not Action.UNKNOWN else set()
+    if one.unmatched:
+        words.add(ReplayWord.TIED if one.tied else ReplayWord.MISSED)
     return tuple([HEADER_ORDER.index(word) for word in words])
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from thoughtline.clock import time_of_id
 from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.log.decisions import (
+    CLIENTS_OWN,
     REFUSED,
     TIED,
     UNMATCHED,
@@ -227,7 +228,7 @@ class _Planner:
         if refused or self._sticky(index) == REFUSED:  # the provider does not take it without
             self._without(index, turn, match, need, REFUSED, drop=True)
         elif echo and not echo_is_blank(echo):
-            self._record(index, Action.EXACT, "client's own", match, thoughts=len(echo))
+            self._record(index, Action.EXACT, CLIENTS_OWN, match, thoughts=len(echo))
         else:
             self._record(index, Action.ABSENT, "had none", match)
 
@@ -282,7 +283,7 @@ class _Planner:
             self._sign(index, turn, match, placed, match.reason)
             return
         if all(t.carrier in self.policy.reads or t.carrier is Carrier.REFERENCE for t in echo):
-            self._record(index, Action.EXACT, "client's own", match, thoughts=len(echo))
+            self._record(index, Action.EXACT, CLIENTS_OWN, match, thoughts=len(echo))
             return
         placed = render(thoughts_with_places(turn.output), turn, self.policy)
         if placed:
@@ -497,9 +498,7 @@ def _without_late(
         if own is not None and match is not None and match.entry is not None
     }
     return {
-        key: why
-        for key, why in skipped.items()
-        if why != UNKNOWN or ended.get(key, asked) >= asked
+        key: why for key, why in skipped.items() if why != UNKNOWN or ended.get(key, asked) >= asked
     }
 
 

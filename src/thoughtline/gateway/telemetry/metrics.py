@@ -44,9 +44,9 @@ class CacheCounts(Struct):
     replays: int = 0  # hits whose thought went back
 
     def add(self, decision: ReplayDecision, count: int) -> None:
-        """Count so many decisions of this kind. An exact echo needed no look-up, and is neither."""
+        """Count so many decisions of this kind. What the client itself brings is neither."""
         action, wanted = decision.action, decision.reason not in _NOT_WANTED
-        if decision.unmatched:
+        if decision.unmatched and not decision.unverified:
             self.misses += count
         elif decision.entry and wanted and action in _LOOKED_UP:
             self.hits += count
