@@ -12,6 +12,10 @@ from thoughtline.log.parts import Origin
 from thoughtline.providers.contracts import find_policy
 from thoughtline.replay.guard import Target
 from thoughtline.replay.plan import NO_LIMITS
+from thoughtline.testing import FrozenClock
+
+CLOCK = FrozenClock()
+"""Each exchange begins a second after the one before."""
 
 
 async def begin(
@@ -27,7 +31,9 @@ async def begin(
     **normalised,
 ):
     """Look up and decide, as it stands: nothing is normalised but what is said here."""
-    engine = Engine(store, observer=Unobserved(), options=EngineOptions(limits=limits))
+    CLOCK.advance(1)
+    options = EngineOptions(limits=limits)
+    engine = Engine(store, observer=Unobserved(), options=options, clock=CLOCK)
     request = request if stream is None else replace(request, stream=stream)
     incoming = Incoming(
         request=request,

@@ -203,13 +203,17 @@ class Echo:
         return any(random_form(id) in forms for id in entry.calls)
 
     def has_other_thought(self, entry: IndexEntry) -> bool:
-        """Whether the client brings sealed thoughts of its own, and none of them is a turn's.
+        """Whether the client brings thoughts of its own, and none of them is a turn's.
 
-        A copy that was cut or spelled anew is still the turn's.
+        A copy that was cut or spelled anew is still the turn's, and what is short may be a
+        placeholder.
         """
-        own = [value for value in _seals(self.turn.thoughts) if len(value) >= MIN_SEAL]
-        logged = _seals(entry.thoughts) if own else ()
-        return bool(logged) and not any(_alike(one, other) for one in own for other in logged)
+        for values in (_seals, _plain_texts):
+            own = [value for value in values(self.turn.thoughts) if len(value) >= MIN_SEAL]
+            logged = values(entry.thoughts) if own else ()
+            if logged and not any(_alike(one, other) for one in own for other in logged):
+                return True
+        return False
 
 
 def thought_keys(thought: Thought) -> list[bytes]:
@@ -234,6 +238,15 @@ def _seals(thoughts: Sequence[Thought]) -> list[str]:
         for thought in thoughts
         if thought.seals and not thought.handle
         for value in opaque_values(thought.carrier, msgspec.json.decode(thought.raw))
+    ]
+
+
+def _plain_texts(thoughts: Sequence[Thought]) -> list[str]:
+    """Return the texts of thoughts that no seal of a good length comes with, however spaced."""
+    return [
+        " ".join(thought.text.split())
+        for thought in thoughts
+        if thought.text and not any(len(seal) >= MIN_SEAL for seal in _seals((thought,)))
     ]
 
 
