@@ -94,7 +94,7 @@ def test_a_request_leads_to_its_conversation(tab):
     page = tab.open("#/requests?open=b2")
     panel = page.locator("aside.panel")
     expect(panel).to_contain_text("1 put back")
-    expect(panel).to_contain_text("no price is known for this model")
+    expect(panel).to_contain_text("Cost$0.0012")
     expect(panel.get_by_role("img", name=re.compile("Thought 2 s, answered"))).to_be_visible()
     panel.get_by_role("link", name="Open it in its conversation").click()
     page.locator("#turn-b2").wait_for()
@@ -269,12 +269,13 @@ def test_on_a_phone_a_request_covers_the_list_and_goes(browser, stage):
 def test_numbers_that_fit_together(tab):
     said = tab.open().evaluate(
         """async () => {
-          const { elapsed, money, percent } = await import("/inspect/words.js");
+          const { elapsed, money, moneyOf, percent } = await import("/inspect/words.js");
           const { textDiff } = await import("/inspect/diff.js");
           return {
             percent: [1, 0.99999, 0.5, 0.00001, 0, null].map(percent),
             elapsed: [0.024, 1.2, 65].map((n) => elapsed(0, n)),
             money: [null, 0, 0.00001, 0.0042, 1234.5].map(money),
+            several: [moneyOf({ cost: null, unpriced: 2 }), moneyOf({ cost: 2, costApproximate: true, unpriced: 1 })],
             diff: textDiff("a b c", "a x c"),
             long: textDiff("x ".repeat(5000), "y ".repeat(5000)).length,
           };
@@ -284,6 +285,7 @@ def test_numbers_that_fit_together(tab):
         "percent": ["100 %", "99.9 %", "50 %", "0.1 %", "0 %", "–"],
         "elapsed": ["1 s", "2 s", "1m 5s"],
         "money": ["–", "$0", "< $0.0001", "$0.0042", "$1,234.50"],
+        "several": ["–", "≈ $2.00 +"],
         "diff": [["same", "a "], ["left", "b"], ["right", "x"], ["same", " c"]],
         "long": 3,
     }

@@ -29,5 +29,14 @@ def test_turns_without_tokens_cost_nothing_and_miss_no_price():
 def test_nobody_charges_what_is_simulated():
     assert spending([counts("dear", simulated_turns=1)], PRICES).cost is None
     used = Usage(input=1_000_000, output=0)
-    assert turn_cost("p", "dear", "sim:openai", used, PRICES) is None
-    assert turn_cost("p", "dear", "https://api.openai.com", used, PRICES) == 10.0
+    assert turn_cost("p", "dear", "sim:openai", used, PRICES).amount is None
+    assert turn_cost("p", "dear", "https://api.openai.com", used, PRICES) == (10.0, False)
+
+
+def test_a_price_of_a_family_is_said():
+    used = Usage(input=1_000_000, output=0)
+    counts = {"turns": 1, "input_tokens": 1_000_000}
+    table = PriceTable()
+    assert turn_cost("anthropic", "claude-opus-5-7", "https://a", used, table) == (4.0, True)
+    assert spending([(("anthropic", "claude-opus-5-7"), counts)], table).cost_approximate
+    assert not spending([(("anthropic", "claude-opus-5-5"), counts)], table).cost_approximate

@@ -49,6 +49,7 @@ class RequestRow(Struct, frozen=True, kw_only=True, rename="camel"):
     seconds: float | None = None
     usage: UsageShape | None = None
     cost: float | None = None  # US dollars; null: not known
+    cost_approximate: bool = False  # by the price of the model's family
 
 
 class RequestFilter(Struct, frozen=True, kw_only=True):
@@ -88,6 +89,7 @@ def turn_row(
     left = outcome == "aborted" and turn.reason == "the client left"
     status = None if turn.outcome is None else CLIENT_LEFT if left else 200
     usage = UsageShape(**asdict(turn.usage)) if turn.usage is not None else None
+    cost = turn_cost(turn.provider, turn.model, turn.endpoint, turn.usage, prices)
     return RequestRow(
         id=turn.id,
         at=turn.started,
@@ -109,7 +111,8 @@ def turn_row(
         thinking_off=turn.thinking_off,
         seconds=None if turn.ended is None else max(0.0, turn.ended - turn.started),
         usage=usage,
-        cost=turn_cost(turn.provider, turn.model, turn.endpoint, turn.usage, prices),
+        cost=cost.amount,
+        cost_approximate=cost.approximate,
     )
 
 

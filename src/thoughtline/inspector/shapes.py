@@ -162,6 +162,7 @@ class TurnShape(Struct, frozen=True, kw_only=True, rename="camel"):
     thinking: Thinking
     replay: ReplayShape
     cost: float | None = None  # US dollars; null: not known
+    cost_approximate: bool = False  # by the price of the model's family
     timeline: list[Segment] = []  # where its time went; empty: not known
     first_token: float | None = None  # seconds until the first token, where that was observed
     client: str = ""  # the dialect of the client, where the upstream speaks another

@@ -1,6 +1,7 @@
 """Tokens and what they cost: of a turn, a session, an interval."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -19,16 +20,25 @@ class Spending(Struct, frozen=True, kw_only=True, rename="camel"):
     cached: int = 0  # of the input: read from the provider's cache
     cache_write: int = 0  # of the input: written to it
     cost: float | None = None  # of the turns whose price is known; null: of none
+    cost_approximate: bool = False  # some of it is by the price of the model's family
     unpriced: int = 0  # turns whose price is not known
+
+
+class TurnCost(NamedTuple):
+    """What one turn cost in US dollars; None where that is not known, or where nobody charges."""
+
+    amount: float | None = None
+    approximate: bool = False
 
 
 def turn_cost(
     provider: str, model: str, endpoint: str, usage: Usage | None, prices: PriceTable
-) -> float | None:
-    """What one turn cost in US dollars; None where that is not known, or where nobody charges."""
+) -> TurnCost:
+    """What one turn cost."""
     if endpoint.startswith(SIMULATED):
-        return None
-    return prices.cost(provider, model, usage)
+        return TurnCost()
+    amount = prices.cost(provider, model, usage)
+    return TurnCost(amount, amount is not None and prices.is_approximate(provider, model))
 
 
 _TOKENS = ("input", "output", "reasoning", "cached", "cache_write")
@@ -41,6 +51,7 @@ def spending(
     sums = dict.fromkeys(_TOKENS, 0)
     turns = unpriced = 0
     cost: float | None = None
+    approximate = False
     for (provider, model), counted in counts:
         tokens = {name: counted.get(f"{name}_tokens", 0) for name in _TOKENS}
         for name in _TOKENS:
@@ -56,4 +67,5 @@ def spending(
             unpriced += counted.get("turns", 0) or 1
         else:
             cost = (cost or 0.0) + price
-    return Spending(turns=turns, cost=cost, unpriced=unpriced, **sums)
+            approximate = approximate or prices.is_approximate(provider, model)
+    return Spending(turns=turns, cost=cost, cost_approximate=approximate, unpriced=unpriced, **sums)

@@ -32,7 +32,7 @@ from thoughtline.inspector.shapes import (
     TurnShape,
     UsageShape,
 )
-from thoughtline.inspector.spending import Spending, spending, turn_cost
+from thoughtline.inspector.spending import Spending, TurnCost, spending, turn_cost
 from thoughtline.inspector.timeline import first_token, timeline
 from thoughtline.inspector.titles import title_of
 from thoughtline.log.decisions import ReplayDecision, tally
@@ -125,7 +125,7 @@ def turn_shape(
     `counts` are those of its decisions, where they are known.
     """
     target = _target(turn)
-    cost = None
+    cost = TurnCost()
     if prices and target:
         cost = turn_cost(target.provider, target.model, target.endpoint, turn.usage, prices)
     return TurnShape(
@@ -144,7 +144,8 @@ def turn_shape(
         reasoning_durations=reasoning_durations(turn),
         thinking=thinking(turn, running=running),
         replay=_replay(turn, max_decisions, counts),
-        cost=cost,
+        cost=cost.amount,
+        cost_approximate=cost.approximate,
         timeline=[] if running else timeline(turn),
         first_token=first_token(turn),
         client=turn.client.dialect if turn.client else "",

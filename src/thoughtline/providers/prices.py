@@ -1,23 +1,26 @@
 """What a model's tokens cost: a table of public prices with its date, and the user's own.
 
 Unknown stays unknown: a model that is not in the table has no cost, and neither has a turn for
-which one of the prices it needs is not known.
+which one of the prices it needs is not known. A model whose family is in it costs about as much.
 """
 
+import datetime as dt
 import re
 import tomllib
 from collections.abc import Mapping
-from datetime import date
 from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from thoughtline.log.usage import Usage
 
 _MILLION = 1_000_000
+OLD = 60
+"""Days after which prices may well be others."""
 _DATED = re.compile(r"[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)\Z")
 
 
@@ -29,6 +32,8 @@ class Price(Struct, frozen=True, kw_only=True):
     cached: float | None = None  # of the input: read from the provider's cache
     cache_write: float | None = None  # of the input: written to it
     up_to: int | None = None  # longer prompts have other prices, which are not known here
+    context: int | None = None  # tokens that a prompt may have
+    approximate: bool = False  # it is that of the model's family ("≈")
 
     def cost(self, usage: Usage, *, long: bool = False) -> float | None:
         """What this many tokens cost; None where that is not known.
@@ -68,10 +73,15 @@ class PriceTable:
         return tomllib.loads(text)
 
     @property
-    def date(self) -> date:
+    def date(self) -> dt.date:
         """When the table was made."""
-        found: date = self._file["date"]
+        found: dt.date = self._file["date"]
         return found
+
+    def age(self, today: dt.date) -> int:
+        """Its age in days; above `OLD` it should be said."""
+        days: int = today.toordinal() - self.date.toordinal()
+        return days
 
     @property
     def source(self) -> str:
@@ -87,7 +97,22 @@ class PriceTable:
         if not isinstance(rows, dict):
             return None
         row = rows.get(model) or rows.get(_DATED.sub("", model))
-        return convert(row, Price) if row else None
+        if row:
+            return convert(row, Price)
+        families = [one for one in rows if "*" in one and fnmatchcase(model.lower(), one.lower())]
+        if not families:
+            return None
+        return replace(convert(rows[max(families, key=len)], Price), approximate=True)
+
+    def is_approximate(self, provider: str, model: str) -> bool:
+        """Whether a price is that of the model's family."""
+        price = self.find(provider, model)
+        return price is not None and price.approximate
+
+    def models(self, provider: str) -> list[str]:
+        """The models of a provider that the table has, in its order: the newest first."""
+        rows = self._file.get(provider)
+        return [name for name in rows if "*" not in name] if isinstance(rows, dict) else []
 
     def cost(
         self, provider: str, model: str, usage: Usage | None, *, long: bool = False

@@ -1,7 +1,7 @@
 // A session as a file: Markdown for people, JSON for programs. Thoughts are in it only if they were asked for.
 import * as api from "./api.js";
 import { announce, h } from "./dom.js";
-import { dateTime, elapsed, money } from "./words.js";
+import { dateTime, elapsed, moneyOf } from "./words.js";
 
 /** Asks in which form, then downloads the session. */
 export function exportDialog(id, facts) {
@@ -56,7 +56,7 @@ export function markdown({ session, turns }) {
   turns.forEach((turn, index) => {
     lines.push(`## Turn ${index + 1}`, "");
     for (const part of [...turn.input, ...turn.output]) lines.push(...partLines(part, turn.input.includes(part)), "");
-    const facts = [turn.target?.model, turn.usage?.input && `${turn.usage.input} tokens in, ${turn.usage.output} out`, turn.cost !== null && money(turn.cost),
+    const facts = [turn.target?.model, turn.usage?.input && `${turn.usage.input} tokens in, ${turn.usage.output} out`, turn.cost !== null && moneyOf(turn),
       turn.ended && elapsed(turn.started, turn.ended), turn.outcome !== "completed" && turn.outcome, turn.reason].filter(Boolean);
     if (facts.length) lines.push(`_${facts.join(" · ")}_`, "");
   });

@@ -6,10 +6,10 @@ import { feed } from "./feed.js";
 import { decisionSummary } from "./request.js";
 import { changeQuery, link } from "./router.js";
 import { learnTenants, severalTenants } from "./tenants.js";
-import { costNote, timelineBar, timelineWords } from "./timeline.js";
+import { costNote, isOld, timelineBar, timelineWords } from "./timeline.js";
 import { VirtualList } from "./virtual-list.js";
 import { copyButton, emptyState, errorState, loading, noSessions, statusDot, tile } from "./widgets.js";
-import { OUTCOMES, ago, compact, count, dateTime, dialectWords, elapsed, endingWords, exactly, money, moneyOf, percent, shortId } from "./words.js";
+import { OUTCOMES, ago, compact, count, dateTime, dialectWords, elapsed, endingWords, exactly, moneyOf, percent, shortId } from "./words.js";
 
 const PAGE = 100;
 const REFRESH_LIMIT = 50;
@@ -164,7 +164,7 @@ export class RequestsView {
       h("li.tile", { class: failed ? "tile missed" : "tile" }, h("strong", {}, count(failed)), h("span", {}, "failed today")),
       tile(compact(total.input), total.input ? `tokens in, ${percent(total.cached / total.input)} cached` : "tokens in"),
       tile(compact(total.output), total.reasoning ? `tokens out, ${compact(total.reasoning)} thought` : "tokens out"),
-      h("li.tile", { title: `${costNote(total)}${total.cost === null ? "" : `, of ${pricesDate}`}` }, h("strong", {}, moneyOf(total)), h("span", {}, total.cost === null ? "cost: no price is known" : total.unpriced ? "cost, some turns without a price" : "cost today")),
+      h("li.tile", { title: `${costNote(total)}${total.cost === null ? "" : `, of ${pricesDate}${isOld(pricesDate) ? ", which may be out of date: set yours under [prices]" : ""}`}` }, h("strong", {}, moneyOf(total)), h("span", {}, total.cost === null ? "cost: no price is known" : total.unpriced ? "cost, some turns without a price" : "cost today")),
       tile(count(thoughts.restored), needed ? `thoughts put back, ${percent(found / needed)} found` : "thoughts put back", "restored"));
   }
 
@@ -190,7 +190,7 @@ export class RequestsView {
       h("span.request-from", {}, [row.model || null, row.upstream || row.provider || null, row.path || dialectWords(row.dialect), row.calls.length && `calls ${row.calls.slice(0, 3).join(", ")}`].filter(Boolean).join(" · "))),
     h("span.request-thoughts", {}, decisionSummary(asCounts(row)) ?? ""),
     h("span.request-tokens", {}, used?.input ? [`${compact(used.input)} → ${compact(used.output)}`, h("span.unseen", {}, " tokens")] : ""),
-    h("span.request-cost", {}, row.cost !== null && row.cost !== undefined ? money(row.cost) : ""),
+    h("span.request-cost", {}, row.cost !== null && row.cost !== undefined ? moneyOf(row) : ""),
     this.#took(row),
     h("time.request-when", { "data-at": row.at, title: dateTime(row.at) }, ago(row.at))));
   }
@@ -286,7 +286,7 @@ class DetailPanel {
         row.dialect && fact("API", row.client ? `${dialectWords(row.dialect)}, translated from ${dialectWords(row.client)}` : dialectWords(row.dialect)),
         row.code && fact("Code", h("code", {}, row.code)),
         row.usage?.input && fact("Tokens", `${count(row.usage.input)} in (${count(row.usage.cached)} cached), ${count(row.usage.output)} out (${count(row.usage.reasoning)} thought)`),
-        row.usage?.input && fact("Cost", row.cost === null ? "no price is known for this model" : money(row.cost)),
+        row.usage?.input && fact("Cost", row.cost === null ? "no price is known for this model" : moneyOf(row)),
         severalTenants() && fact("Tenant", row.tenant), fact("Id", h("code", {}, row.id))),
       h("section.changed", {}, h("h3", {}, "What Thoughtline changed"),
         h("p", {}, changes ?? (row.outcome === "passed" ? "Nothing: it passed through as it came." : "Nothing about its thoughts.")),

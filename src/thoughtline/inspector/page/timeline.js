@@ -1,6 +1,6 @@
 // Where the time went: a bar for a turn, and the bars of a whole branch one below the other.
 import { h, s } from "./dom.js";
-import { elapsed, exactly, money, moneyOf, percent, count, compact, plural } from "./words.js";
+import { elapsed, exactly, moneyOf, percent, count, compact, plural } from "./words.js";
 
 const KINDS = { waiting: "first token after", thinking: "thought", answering: "answered" };
 const MAX_TURNS = 150;
@@ -59,10 +59,15 @@ function pair(name, value, note) {
   return h("div", {}, h("dt", {}, name), h("dd", {}, h("strong", {}, value), note && h("span", {}, note)));
 }
 
+/** Whether a table of prices of this day is more than 60 days old. */
+export function isOld(day) {
+  return Date.now() - Date.parse(day) > 60 * 86_400_000;
+}
+
 /** Why a cost is not the whole truth. */
-export function costNote({ cost, unpriced }) {
+export function costNote({ cost, costApproximate, unpriced }) {
   if (cost === null || cost === undefined) return unpriced ? "no price is known; set one under [prices]" : "";
-  return unpriced ? `without ${plural(unpriced, "turn")} whose price is not known` : "by the table of public prices";
+  return unpriced ? `without ${plural(unpriced, "turn")} whose price is not known` : costApproximate ? "about: some models are priced as their family is" : "by the table of public prices";
 }
 
 /** What a turn was about, in a word or two: its tool, or what was said. */
@@ -81,5 +86,5 @@ export function usageNotes(turn) {
   const thought = used.reasoning ? ` (${compact(used.reasoning)} thought)` : "";
   const full = `${count(used.input)} tokens in, ${count(used.cached)} of them from the provider's cache, ${count(used.cacheWrite)} written to it; ${count(used.output)} out, ${count(used.reasoning)} of them thought`;
   return [h("span", { title: full }, `${compact(used.input)} in${cached}`), used.output !== null && h("span", { title: full }, `${compact(used.output)} out${thought}`),
-    turn.cost !== null && h("span", { title: "By the table of public prices, or your own" }, money(turn.cost))];
+    turn.cost !== null && h("span", { title: "By the table of public prices, or your own" }, moneyOf(turn))];
 }

@@ -63,9 +63,9 @@ export function money(cost) {
   return cost < 0.1 ? `$${cost.toFixed(4)}` : `$${cost.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
-/** What several turns cost: `$1.20`, `$1.20 +` where some have no price, a dash where none has. */
-export function moneyOf({ cost, unpriced }) {
-  return cost !== null && unpriced ? `${money(cost)} +` : money(cost);
+/** What turns cost: `$1.20`, `≈ $1.20` by the price of a family, `$1.20 +` where some have no price, a dash where none has. */
+export function moneyOf({ cost, costApproximate, unpriced }) {
+  return `${costApproximate ? "≈ " : ""}${money(cost)}${cost !== null && unpriced ? " +" : ""}`;
 }
 
 /** The beginning and the end of an id, enough to tell it from others. */
