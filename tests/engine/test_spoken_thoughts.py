@@ -105,6 +105,7 @@ def to_gemini(first, second, greeting="hello"):
 def to_glm(first, second, greeting="hello"):
     return "/u/glm/v1/chat/completions", {
         "model": "glm-4.6",
+        "thinking": {"type": "enabled", "clear_thinking": False},
         "tools": TOOLS,
         "messages": [
             {"role": "user", "content": greeting},

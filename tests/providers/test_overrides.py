@@ -19,6 +19,8 @@ HERE = {"name": "kimi", "model": "kimi-k2.6", "endpoint": "https://api.moonshot.
         ({"off": ()}, "off", None),  # it cannot be switched off
         ({"lost": ""}, "lost", ""),
         ({"need": Need.SOFT}, "need", Need.SOFT),
+        ({"asks": ()}, "asks", ()),
+        ({"asks": (("keep", "1"),)}, "asks", (("keep", "1"),)),
         ({"endpoint": "https://api.moonshot.ai", "lost": '" "'}, "lost", '" "'),
     ],
 )

@@ -479,10 +479,14 @@ def test_minimax_split():
 
 
 def test_qwen_and_glm_say_what_they_read():
-    talk = ChatClient(simulator("qwen"))
+    talk = ChatClient(simulator("qwen"), model="qwen3.6-plus")
     assert talk.turn().headers["x-sim-reads"] == "none"
     talk.body["preserve_thinking"] = True
     assert talk.turn().headers["x-sim-reads"] == "all"
+    talk = ChatClient(simulator("qwen"), model="qwen3.8-max")
+    assert talk.turn().headers["x-sim-reads"] == "all"
+    talk.body["preserve_thinking"] = False
+    assert talk.turn().headers["x-sim-reads"] == "none"
     talk = ChatClient(simulator("glm"), thinking={"type": "enabled", "clear_thinking": False})
     assert talk.turn().headers["x-sim-reads"] == "all"
 

@@ -10,6 +10,7 @@ from support.translation import blocks_of
 ON, OFF = {"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}}
 ADAPTIVE = {"thinking": {"type": "adaptive", "display": "summarized"}}
 LOW = "effort=none"
+KEPT = {"thinking": {"type": "enabled", "clear_thinking": False}}  # GLM's earlier thoughts are read
 
 ROWS = [
     ("deepseek", "chat", "deepseek-v4-pro", "low", {**ON, "reasoning_effort": "high"}, ""),
@@ -18,11 +19,11 @@ ROWS = [
     ("kimi", "chat", "kimi-k3", "medium", {"reasoning_effort": "high"}, ""),
     ("kimi", "chat", "kimi-k3", "none", {}, LOW),
     ("kimi", "chat", "kimi-k2.6", "none", OFF, ""),
-    ("glm", "chat", "glm-5.2", "medium", {**ON, "reasoning_effort": "high"}, ""),
-    ("glm", "chat", "glm-4.7", "medium", ON, ""),
-    ("glm", "chat", "glm-5.3", "medium", {**ON, "reasoning_effort": "high"}, ""),
-    ("glm", "chat", "glm-5.3-flash", "low", {**ON, "reasoning_effort": "low"}, ""),
-    ("glm", "chat", "glm-5.3", "none", {}, LOW),
+    ("glm", "chat", "glm-5.2", "medium", {**KEPT, "reasoning_effort": "high"}, ""),
+    ("glm", "chat", "glm-4.7", "medium", KEPT, ""),
+    ("glm", "chat", "glm-5.3", "medium", {**KEPT, "reasoning_effort": "high"}, ""),
+    ("glm", "chat", "glm-5.3-flash", "low", {**KEPT, "reasoning_effort": "low"}, ""),
+    ("glm", "chat", "glm-5.3", "none", KEPT, LOW),
     ("deepseek", "chat", "deepseek-v4.1-flash", "low", {**ON, "reasoning_effort": "low"}, ""),
     ("doubao", "chat", "doubao-seed-2.1", "max", {**ON, "reasoning_effort": "high"}, ""),
     (
@@ -156,8 +157,8 @@ SHOWN = {"includeThoughts": True}
 THINKING = [
     ("deepseek", "chat", "deepseek-v4-pro", ON),
     ("kimi", "chat", "kimi-k3", {}),
-    ("kimi", "chat", "kimi-k2.6", ON),
-    ("glm", "chat", "glm-5.2", ON),
+    ("kimi", "chat", "kimi-k2.6", {"thinking": {"type": "enabled", "keep": "all"}}),
+    ("glm", "chat", "glm-5.2", KEPT),
     ("minimax", "chat", "MiniMax-M2.7", {}),
     ("qwen", "chat", "qwen4-max", {"enable_thinking": True}),
     ("mistral", "chat", "mistral-medium", {"reasoning_effort": "high"}),

@@ -41,6 +41,7 @@ POLICIES = {
     "deepseek-v3.2": "deepseek",
     "deepseek-anthropic": "deepseek",
     "deepseek-responses": "deepseek",
+    "glm-anthropic": "glm",
     "kimi-k3": "kimi",
     "gemini-compat": "gemini",
     "gemini-vertex": "gemini",

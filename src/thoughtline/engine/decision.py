@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from thoughtline.dialects.base import Dialect, Prefixes, Request, Rewrite
 from thoughtline.dialects.splice import Edit
+from thoughtline.engine.switches import switch_fields
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys as k
 from thoughtline.log.decisions import Action
@@ -158,6 +159,8 @@ def decide(asked: RequestDecision) -> RequestDecision:
     edits: Sequence[Edit] | None = None
     try:
         fields = {**plan.fields, **overrides.fields}
+        if asked.target.policy.asks and not plan.fields and asked.path.thinking is not False:
+            fields |= switch_fields(asked.request.body, asked.target.policy.asks, fields)
         composed = asked.source.compose(asked.request, asked.path, plan, fields)
         body = composed.body
         for rewrite in overrides.rewrites:

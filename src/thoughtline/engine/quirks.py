@@ -10,11 +10,13 @@ help is only doubted, in memory: the next refusal tries the next one.
 import asyncio
 import contextlib
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock
+from thoughtline.engine.switches import without_switches
 from thoughtline.errors import StoreError, Unreadable
 from thoughtline.log.events import EndpointLearned, Event, draft
 from thoughtline.log.parts import Origin
@@ -36,6 +38,8 @@ DOUBTS = 4096
 
 _COLUMNS = [name for name in Quirk.__struct_fields__ if name in Policy.__struct_fields__]
 
+_LISTS = ("drops", "refused_asks")
+
 Place = tuple[str, str, str]
 """Endpoint, dialect, model."""
 
@@ -49,15 +53,19 @@ def place(origin: Origin, quirk: Quirk | None = None) -> Place:
 def strengthened(policy: Policy, quirk: Quirk) -> Policy:
     """The row with what a quirk says in its columns."""
     said = {name: getattr(quirk, name) for name in _COLUMNS}
-    changes = {name: value for name, value in said.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    if quirk.refused_asks:
+        changes["asks"] = without_switches(policy.asks, quirk.refused_asks)
     return replace(policy, **changes) if changes else policy
 
 
 def joined(old: Quirk, new: Quirk) -> Quirk:
     """Both quirks; where they differ, the later one."""
-    said = {name: getattr(new, name) for name in Quirk.__struct_fields__ if name != "drops"}
+    said = {name: getattr(new, name) for name in Quirk.__struct_fields__ if name not in _LISTS}
     changes = {name: value for name, value in said.items() if value is not None}
-    return replace(old, **changes, drops=tuple(dict.fromkeys((*old.drops, *new.drops))))
+    for name in _LISTS:
+        changes[name] = tuple(dict.fromkeys((*getattr(old, name), *getattr(new, name))))
+    return replace(old, **changes)
 
 
 class Quirks:

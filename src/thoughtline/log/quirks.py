@@ -55,4 +55,5 @@ class Quirk(Struct, frozen=True, kw_only=True, omit_defaults=True):
     no_store: bool | None = field(default=None, name="unstored")  # `store` must be false
     no_encrypted_reasoning: bool | None = field(default=None, name="unsealed")  # nor asked for
     drops: tuple[str, ...] = ()  # parameters that it does not take
+    refused_asks: tuple[str, ...] = ()  # switches of its row that it does not take
     anywhere: bool | None = None  # whatever the model

@@ -19,7 +19,7 @@ THINK = Carrier.THINK
 ANY_TEXT = (RC, R, RD, THINK, Carrier.CHUNK, Carrier.REASONING_TEXT)
 GEMINI_PARTS = (Carrier.SIGNATURE, Carrier.PART)
 
-THINKING_ON = ("thinking.type", '"enabled"')
+THINKING_ON = ("thinking", '{"type":"enabled"}')
 EMPTY_BLOCK = '{"type":"thinking","thinking":"","signature":""}'
 
 TO_MAX = ("low", "medium", "high", "xhigh", "max")

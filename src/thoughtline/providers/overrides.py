@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from thoughtline.errors import did_you_mean
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.providers.contracts import policy_names
-from thoughtline.providers.policy import Policy
+from thoughtline.providers.policy import Ask, Policy
 
 
 class Override(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,6 +33,7 @@ class Override(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prefix: bool | None = None
     off: tuple[str, ...] | None = None  # member and JSON value; empty: it cannot be switched off
     binds: frozenset[str] | None = None
+    asks: tuple[Ask, ...] | None = None  # paths and JSON values; empty: nothing is asked for
 
     def applies(self, row: str, dialect: str, model: str, endpoint: str) -> bool:
         """Whether it is about this row, for this model and endpoint."""
@@ -45,7 +46,7 @@ class Override(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def apply(self, policy: Policy) -> Policy:
         """Return the row with what was observed."""
-        plain = ("need", "scope", "with_tools", "lost", "prefix", "binds")
+        plain = ("need", "scope", "with_tools", "lost", "prefix", "binds", "asks")
         observed = {name: value for name in plain if (value := getattr(self, name)) is not None}
         if self.off is not None:
             observed["off"] = self.off or None

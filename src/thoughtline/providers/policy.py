@@ -8,6 +8,8 @@ from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Carrier
 from thoughtline.log.quirks import Need, Scope
 
+Ask = tuple[str, str]
+"""A path in a request's body, and the JSON value to stand there: see `engine.switches`."""
 STRICT = frozenset({"provider", "endpoint", "account", "model"})
 """The default guard for anything sealed."""
 COMPANY = frozenset({"provider", "company"})
@@ -39,7 +41,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     phases: bool = False  # wants each message with what it was for: `phase`
     remembers: bool = False  # keeps responses for clients who ask for that (`store: true`)
     takes: Capabilities = Capabilities()  # beside thoughts, for requests that are translated
-    asks: tuple[tuple[str, str], ...] = ()  # what a request says so that thoughts are read: `Ask`s
+    asks: tuple[Ask, ...] = ()  # what a request has to say, or its thoughts are not read
     source: str = ""  # where this is documented or was seen
 
 

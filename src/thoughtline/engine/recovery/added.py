@@ -47,7 +47,7 @@ def names_added_key(decision: RequestDecision, status: int, refusal: bytes) -> b
     text = refusal.decode("utf-8", "replace").replace('\\"', '"').lower()
     if not _REFUSED.search(text):
         return False
-    return bool(_carriers(decision, text) or _fields(decision, text))
+    return bool(_switches(decision, text) or _carriers(decision, text) or _fields(decision, text))
 
 
 def is_vague(decision: RequestDecision, status: int, refusal: bytes) -> bool:
@@ -69,6 +69,8 @@ def is_vague(decision: RequestDecision, status: int, refusal: bytes) -> bool:
 def take_out(case: Case) -> Iterator[Correction]:
     """Without the key it names, for good: a parameter, or the thoughts that stand under it."""
     decision, policy = case.decision, case.policy
+    if switches := _switches(decision, case.text):
+        yield case.with_quirk(Quirk(refused_asks=switches))
     if fields := _fields(decision, case.text):
         kept = {name: raw for name, raw in case.overrides.fields.items() if name not in fields}
         overrides = replace(case.overrides, fields=kept)
@@ -78,7 +80,7 @@ def take_out(case: Case) -> Iterator[Correction]:
         if policy.copies and rest:  # the same thought stands under another key, too
             yield case.with_quirk(Quirk(reads=rest))
         yield case.with_quirk(FORBIDDEN)
-    elif not fields:  # it names nothing
+    elif not fields and not switches:  # it names nothing
         yield case.with_quirk(FORBIDDEN)
 
 
@@ -89,6 +91,17 @@ def _carriers(decision: RequestDecision, text: str) -> frozenset[Carrier]:
         carrier
         for carrier in added
         if any(_names(text, key) and _ours(decision, text, key) for key in KEYS.get(carrier, ()))
+    )
+
+
+def _switches(decision: RequestDecision, text: str) -> tuple[str, ...]:
+    """The switches that we said, and that the refusal names."""
+    own, asks = decision.original.body, decision.target.policy.asks
+    return tuple(
+        path
+        for path, _ in asks
+        for key in [path.rpartition(".")[2]]
+        if b'"%s"' % key.encode() not in own and _names(text, key)
     )
 
 

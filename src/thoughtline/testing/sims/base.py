@@ -80,6 +80,8 @@ __all__ = [
 ]
 
 AUDIT_HEADER = "x-sim-thoughts"
+READ_HEADER = "x-sim-read"
+"""How many of its thoughts the model gets to see again."""
 _REMEMBERED = 8
 """Requests per conversation that count as cached: agents put other calls in between."""
 
@@ -205,10 +207,18 @@ class Simulator(ABC):
         headers = {
             **reply.headers,
             AUDIT_HEADER: str(exchange.audit),
+            READ_HEADER: str(len(exchange.read)),
             "x-request-id": f"req-{exchange.serial}",
         }
         reply = msgspec.structs.replace(reply, headers=headers)
-        record = Record(exchange.request, exchange.account, exchange.marker, exchange.audit, reply)
+        record = Record(
+            exchange.request,
+            exchange.account,
+            exchange.marker,
+            exchange.audit,
+            reply,
+            exchange.read,
+        )
         self.requests.append(record)
         return reply
 
@@ -218,7 +228,13 @@ class Simulator(ABC):
         exchange.marker = hashlib.sha256(secret).hexdigest()
         exchange.turn = len(echoes)
         exchange.audit = self.ledger.audit(exchange.marker, echoes)
+        self.show(exchange, echoes)
         return exchange.audit
+
+    def show(self, exchange: Exchange, echoes: Sequence[Echo]) -> None:
+        """Let the model see the thoughts in these turns, and no others."""
+        thoughts = [carried.value for echo in echoes for carried in echo.thoughts]
+        exchange.read = tuple(value for value in thoughts if self.ledger.find(value))
 
     def play(
         self, exchange: Exchange, tools: Sequence[Tool], *, parallel: bool = True
@@ -292,6 +308,11 @@ class Simulator(ABC):
     def mark(self) -> str:
         """The serial for visible output, or nothing when conversations are to look alike."""
         return self.now.serial if self.serials else ""
+
+    @property
+    def remembered(self) -> int:
+        """How many of its own thoughts the model sees in this request."""
+        return len(self.now.read)
 
     @property
     def tools(self) -> tuple[Tool, ...]:

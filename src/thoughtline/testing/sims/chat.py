@@ -91,6 +91,7 @@ class ChatSimulator(Simulator):
             return self.reject(self.row.complain(view))
         echoes = self.echoes(view)
         self.enter(exchange, view.first_user_text, echoes)
+        self.show(exchange, self.seen(view, echoes))
         genuine = functools.partial(self.genuine, exchange)
 
         def silent(nth: int) -> bool:
@@ -106,6 +107,14 @@ class ChatSimulator(Simulator):
         """What the history holds, for the audit."""
         readers = self.row.readers(view.model)
         return [_echo(message, readers) for _, message in view.assistants()]
+
+    def seen(self, view: View, echoes: list[Echo]) -> list[Echo]:
+        """The turns whose thoughts the model gets to see."""
+        start = {"all": 0, "loop": view.loop}.get(self.row.reads(view))
+        if start is None:
+            return []
+        turns = zip(view.assistants(), echoes, strict=True)
+        return [echo for (at, _), echo in turns if at >= start]
 
     def speak(self, exchange: Exchange, view: View, *, thinking: bool) -> Reply:
         """Let the script answer."""

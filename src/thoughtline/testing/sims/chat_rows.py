@@ -6,6 +6,7 @@ issue that shows it (repository#number). Where the sources differ, the row is th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import msgspec
@@ -135,6 +136,35 @@ _DEEPSEEK = Row(
 )
 
 
+def _kimi_reads(view: View) -> str:
+    """K2.6 keeps what it is told to keep, and K2.5 knows no such switch."""
+    kept = view.model == "kimi-k2.6" and view.option("thinking", "keep") == "all"
+    return "all" if kept else "loop"
+
+
+def _qwen_reads(view: View) -> str:
+    """3.8 reads them unless it is told not to, 3.6 and 3.7 only where they are told to."""
+    said = view.option("preserve_thinking")
+    kept = said is not False if view.model.startswith("qwen3.8") else said is True
+    return "all" if kept else "none"
+
+
+def _template_reads(view: View, member: str) -> str:
+    """What the chat template of the model does with the variables that it is given."""
+    told = functools.partial(view.option, member)
+    model = view.model.lower()
+    if "glm" in model:
+        return "all" if told("clear_thinking") is False else "loop"
+    if "qwen3.6" in model:
+        return "all" if told("preserve_thinking") is True else "loop"
+    return "all"
+
+
+def _fireworks_reads(view: View) -> str:
+    words = {"preserved": "all", "interleaved": "loop", "disabled": "none"}
+    return words.get(view.option("reasoning_history") or "interleaved", "none")
+
+
 def _v32_thinks(view: View) -> bool:
     asked = view.option("thinking", "type")
     return asked == "enabled" or (view.model != "deepseek-chat" and asked != "disabled")
@@ -172,7 +202,7 @@ ROWS: dict[str, Row] = {
         shape=says.short_shape,
         naming="functions.{name}:{total}",
         thinks=_unless_disabled,
-        reads=lambda view: "all" if view.option("thinking", "keep") == "all" else "loop",
+        reads=_kimi_reads,
         blank="",
         usage_last=True,
         unauthorized="Invalid Authentication",
@@ -241,12 +271,12 @@ ROWS: dict[str, Row] = {
     ),
     # History thoughts are not read unless `preserve_thinking`: help.aliyun.com deep-thinking.
     "qwen": Row(
-        summary="Reads returned thoughts only with preserve_thinking; rejects nothing, reports.",
-        models=("qwen3.8-max", "qwen3.6-plus"),
+        summary="Reads returned thoughts only with preserve_thinking (3.8: unless it is false).",
+        models=("qwen3.8-max", "qwen3.6-plus", "qwen3.7-max"),
         carrier=Field("reasoning_content"),
         bases=("/compatible-mode/v1", "/v1"),
         thinks=lambda view: view.option("enable_thinking") is not False,
-        reads=lambda view: "all" if view.option("preserve_thinking") is True else "none",
+        reads=_qwen_reads,
         blank="",
     ),
     # Emits and takes `reasoning`, rejects `reasoning_content`: jan#8136, hermes-agent#11089.
@@ -307,13 +337,30 @@ ROWS: dict[str, Row] = {
     # Emits `reasoning` (vllm#33402); reads it and the old name (vllm#42664); rejects nothing.
     "vllm": Row(
         summary="Emits `reasoning`, reads reasoning_content too; rejects nothing, reports.",
-        models=("deepseek-ai/DeepSeek-V4-Flash", "zai-org/GLM-4.7"),
+        models=("deepseek-ai/DeepSeek-V4-Flash", "zai-org/GLM-4.7", "Qwen/Qwen3.6-35B-A3B"),
         carrier=Field("reasoning", reads=("reasoning", "reasoning_content")),
+        reads=lambda view: _template_reads(view, "chat_template_kwargs"),
         shape=says.vllm_shape,
         complain=says.vllm_complaint,
         naming="chatcmpl-tool-{digest:.32}",
         thinks=lambda view: view.option("chat_template_kwargs", "enable_thinking") is not False,
         unauthorized="Unauthorized",
+    ),
+    # docs.fireworks.ai/guides/reasoning, thinking-history.
+    "fireworks": Row(
+        summary="Reads thoughts of earlier turns only with `reasoning_history`; rejects nothing.",
+        models=("accounts/fireworks/models/glm-5p2", "accounts/fireworks/models/kimi-k2p6"),
+        carrier=Field("reasoning_content"),
+        checks=(check.typed("reasoning_content"),),
+        bases=("/inference/v1", "/v1"),
+        reads=_fireworks_reads,
+    ),
+    # `args` and not `kwargs`: pi-ai catalogue.
+    "baseten": Row(
+        summary="Its chat templates read thoughts as `chat_template_args` say; rejects nothing.",
+        models=("zai-org/GLM-5.2", "moonshotai/Kimi-K2.7"),
+        carrier=Field("reasoning_content", reads=("reasoning_content", "reasoning")),
+        reads=lambda view: _template_reads(view, "chat_template_args"),
     ),
     # Signed details come back unchanged and in order: openrouter.ai/docs reasoning-tokens;
     # DeepSeek behind it wants the plain field too: inspect_ai#4079, oh-my-pi#1445.

@@ -31,6 +31,8 @@ class Fault(NamedTuple):
     """`status`, `stall`, `cut` or `garbage`."""
     number: int | None = None
     """The status, or how many chunks arrive first."""
+    words: str = ""
+    """What an error says; empty: what is usual for the status."""
 
     @classmethod
     def parse(cls, text: str) -> Fault | None:
@@ -52,7 +54,7 @@ class Fault(NamedTuple):
     @property
     def message(self) -> str:
         """What the error says."""
-        return _REASONS.get(self.number or 0, "The request failed.")
+        return self.words or _REASONS.get(self.number or 0, "The request failed.")
 
     def spoil(self, reply: Reply) -> Reply:
         """Break a good reply; error statuses are answered before there is one."""

@@ -23,7 +23,7 @@ from thoughtline.testing.sims.messages_input import THOUGHTS, Block, Call, Messa
 from thoughtline.testing.sims.messages_oddities import EMITS, EVENTS
 from thoughtline.testing.sims.messages_output import Made, events, produce, slot_of, value_of
 from thoughtline.testing.sims.messages_rows import ROWS, Row
-from thoughtline.testing.sims.messages_rules import Court, Verdict, judge
+from thoughtline.testing.sims.messages_rules import Court, Verdict, judge, loop_of
 from thoughtline.testing.sims.messages_system import check_system
 from thoughtline.testing.sims.problems import Problem
 from thoughtline.testing.sims.spelling import plain, write
@@ -159,6 +159,9 @@ class MessagesSimulator(Simulator):
         first = next((one for one in call.messages if one.role == "user"), None)
         echoes = _echoes(self.row, call.messages)
         self.enter(exchange, "" if first is None else text_of(first), echoes)
+        if self.row.switched and _told(call.body, "thinking", "clear_thinking") is not False:
+            running = len(loop_of(call.messages))
+            self.show(exchange, echoes[len(echoes) - running :])
         betas = exchange.request.headers.get("anthropic-beta", "")
         check_system(call, self.row, betas)
         return configure(call, self.row, betas)
@@ -237,6 +240,11 @@ class MessagesSimulator(Simulator):
 
     def _request_id(self, exchange: Exchange) -> str:
         return f"req_{self.mac('request', exchange.serial).hex()[:24]}"
+
+
+def _told(body: dict[str, Any], name: str, key: str) -> Any:
+    value = body.get(name)
+    return value.get(key) if isinstance(value, dict) else None
 
 
 def _echoes(row: Row, messages: Sequence[Message]) -> list[Echo]:

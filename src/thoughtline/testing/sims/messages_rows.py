@@ -39,6 +39,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[Model, ...]
     binding: Binding
     paths: tuple[str, ...] = ("/v1/messages",)
+    demands: bool = True
+    """Turns that use a tool must bring a thought back, where nothing is signed."""
+    switched: bool = False
+    """Thoughts from before the last question are read where `clear_thinking` is false."""
     anthropic: bool = True
     """Its errors have Anthropic's shape, it asks for Anthropic's headers, and knows all params."""
 
@@ -127,6 +131,19 @@ ROWS: dict[str, Row] = {
         ),
         binding="none",
         paths=("/v1/messages", "/anthropic/v1/messages"),
+        anthropic=False,
+    ),
+    # umans-gate 0.3.24; docs.z.ai/guides/capabilities/thinking-mode.
+    "glm-anthropic": Row(
+        summary="Rejects nothing; reads thoughts of earlier turns only with `clear_thinking`.",
+        models=tuple(
+            Model(name=name, family="glm", reads=("glm",), kinds=_BOTH, thinks=True)
+            for name in ("glm-5.2", "glm-4.7")
+        ),
+        binding="none",
+        paths=("/v1/messages", "/api/anthropic/v1/messages"),
+        demands=False,
+        switched=True,
         anthropic=False,
     ),
 }

@@ -59,7 +59,8 @@ def judge(court: Court) -> Verdict:
         Problem: the provider refuses it.
     """
     if court.row.binding == "none":
-        _present(court)
+        if court.row.demands:
+            _present(court)
         return Verdict("")
     if not court.config.on:
         _final(court)

@@ -32,6 +32,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     turn: int = 0
     audit: Audit = msgspec.field(default_factory=Audit)
     tools: tuple[Tool, ...] = ()
+    read: tuple[str, ...] = ()
+    """The thoughts of its own that the model gets to see again."""
     marked: bool = False
     """The visible output carries the serial."""
 
@@ -44,6 +46,9 @@ class Record(NamedTuple):
     marker: str
     audit: Audit
     reply: Reply
+    read: tuple[str, ...] = ()
+    """The thoughts of its own that the model got to see again: what came back, and was not ignored
+    for want of a switch, or withheld."""
 
     @property
     def json(self) -> Any:

@@ -48,6 +48,14 @@ def default_script(turn: int, sim: Simulator) -> tuple[Piece, ...]:
     return think(sim), say(sim, "That is everything.")
 
 
+def remembering_script(turn: int, sim: Simulator) -> tuple[Piece, ...]:
+    """A model that says how many of its thoughts it sees, whatever came back to its server."""
+    told = say(sim, f"I remember {sim.remembered} of my thoughts.")
+    if turn % 2:
+        return think(sim), told
+    return think(sim), told, use(sim, TOOLS[turn % len(TOOLS)])
+
+
 def think(sim: Simulator, part: str = "") -> Think:
     """A thought like no other."""
     return Think(
