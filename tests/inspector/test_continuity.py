@@ -2,16 +2,37 @@
 
 import asyncio
 import json
+import threading
+import time
+
+from msgspec.structs import replace
 
 from support.built_gateway import BuiltGateway, configured, converse
 from support.gateway import TurnClient
+from thoughtline.clock import SystemClock
 from thoughtline.gateway.settings import UpstreamSettings
+from thoughtline.inspector import continuity
 from thoughtline.log.parts import Text
+from thoughtline.log.turn_counts import TurnCounts
+from thoughtline.providers.prices import PriceTable
+from thoughtline.stores.memory import MemoryStore
 
 CLAUDE = UpstreamSettings(
     name="up", base_url="http://sim", policy="anthropic", models=("claude-*",)
 )
 MARKED = {"cache_control": {"type": "ephemeral"}}
+
+
+class NotingPrices(PriceTable):
+    """Notes in which threads it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.threads = set()
+
+    def cost(self, *args, **more):
+        self.threads.add(threading.get_ident())
+        return super().cost(*args, **more)
 
 
 def test_continuity_is_counted_from_the_log():
@@ -66,3 +87,24 @@ async def test_a_prompt_is_never_more_than_wholly_cached():
     assert f'thoughtline_tokens_total{{kind="input",provider="anthropic"}} {prompts}' in metrics
     assert 'kind="cache_write"' in metrics
     assert sum(line["input_tokens"] for line in built.events("request")) == prompts
+
+
+async def test_many_counts_are_added_up_beside_the_loop(monkeypatch):
+    monkeypatch.setattr(continuity, "MANY", 2)
+    store, prices = MemoryStore(), NotingPrices()
+    counter = continuity.ContinuityCounter(store, SystemClock(), prices)
+    page = await store.turn_counts(seconds=300, since=0)
+    now = time.time() // 300 * 300
+    counts = [
+        TurnCounts(at=now, provider="p", model=f"m{n}", counts={"turns": 1, "input_tokens": 1})
+        for n in range(3)
+    ]
+
+    async def many(**_):
+        return replace(page, counts=counts)
+
+    store.turn_counts = many
+    told = await counter.over(1)
+    assert told.total.turns == 3
+    assert list(told.by_model) == ["m0", "m1", "m2"]
+    assert threading.get_ident() not in prices.threads

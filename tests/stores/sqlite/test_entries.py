@@ -38,6 +38,26 @@ async def test_a_listing_that_begins_far_down_leaves_out_whole_blocks(store, mon
             assert [(e.turn, e.call) for e in listed] == everything[offset : offset + 3]
 
 
+async def test_what_is_not_summarised_yet_costs_no_more_than_itself(store, monkeypatch):
+    monkeypatch.setattr(entries, "BLOCK", 4)
+    for number in range(40):
+        if number == 36:
+            await store.summarise()
+        await store.append(turn("s", f"t{number}", '"hm"', calls=("a", "b")[: 1 + number % 2]))
+    everything = [(e.turn, e.call) for e in await store.entries(limit=99)]
+    read, read_rows = [], entries.read_rows
+    monkeypatch.setattr(
+        entries, "read_rows", lambda db, found: read.append(len(found)) or read_rows(db, found)
+    )
+    monkeypatch.setattr(entries, "CHUNK", 2)
+    for which in (ALL_ENTRIES, EntryFilter(provider="deepseek")):
+        for offset in range(61):
+            listed = await store.entries(which, offset=offset, limit=1)
+            assert [(e.turn, e.call) for e in listed] == everything[offset : offset + 1]
+            assert sum(read) <= 4 + 2 * 4
+            read.clear()
+
+
 async def test_of_one_account_no_block_is_left_out_whose_entries_are_others(store, monkeypatch):
     monkeypatch.setattr(entries, "BLOCK", 4)
     for number in range(20):

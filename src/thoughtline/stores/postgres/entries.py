@@ -1,6 +1,7 @@
 """Lists thought entries, and counts those of a tool call."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
 
 from thoughtline.log.parts import Thought
 from thoughtline.stores import rules
@@ -16,6 +17,20 @@ PAGE = 100
 _TOP = (1 << 63) - 1
 
 _LIST = load("list_entries.sql")
+_SKIP = """
+SELECT min(filed) AS filed, coalesce(sum(shown), 0)::bigint AS shown FROM (
+    SELECT filed, shown, sum(shown) OVER (ORDER BY filed DESC) AS so_far FROM (
+        SELECT e.filed, e.shown FROM entries AS e
+        WHERE ($1::bytea IS NULL OR e.tenant = $1)
+          AND ($2::bytea IS NULL OR e.session = $2)
+          AND ($3::bytea IS NULL OR e.turn = $3)
+          AND ($4::bytea IS NULL OR e.provider = $4 OR e.endpoint = ANY ($5::bytea[]))
+          AND ($6::bytea IS NULL OR e.model = $6)
+          AND e.shown > 0
+        ORDER BY e.filed DESC LIMIT $7
+    ) AS first
+) AS counted WHERE so_far <= $7
+"""
 _TENANTS = """
 WITH RECURSIVE t AS (
     (SELECT tenant FROM sessions ORDER BY tenant LIMIT 1)
@@ -49,8 +64,10 @@ class EntryList:
     ) -> list[ThoughtEntry]:
         """Return thought entries, the last filed first."""
         found: list[ThoughtEntry] = []
-        skip = max(offset, 0)
-        async for rows in self.pages(entry_filter, _TOP if after is None else after[0]):
+        top, skip = (after[0] if after else _TOP), max(offset, 0)
+        if skip > PAGE and after is None:
+            top, skip = await self._skip(entry_filter, skip)
+        async for rows in self.pages(entry_filter, top):
             if len(found) >= limit:
                 break
             texts = await self._thoughts([row["id"] for row in rows]) if thoughts else {}
@@ -68,6 +85,13 @@ class EntryList:
                         found.append(entry)
         return found
 
+    async def _skip(self, entry_filter: EntryFilter, offset: int) -> tuple[int, int]:
+        """Leave out entries without reading them; returns where to go on, and how many to go."""
+        if entry_filter.accounts or entry_filter.providers or entry_filter.call is not None:
+            return _TOP, offset
+        (row,) = await self._connections.read(_SKIP, *_columns(entry_filter), offset)
+        return (_TOP if row["filed"] is None else row["filed"] - 1), offset - row["shown"]
+
     async def pages(
         self, entry_filter: EntryFilter, top: int = _TOP
     ) -> AsyncIterator[Sequence[Values]]:
@@ -76,12 +100,7 @@ class EntryList:
         while True:
             rows, opened = await self._seals.read(
                 _LIST,
-                encoded(entry_filter.tenant),
-                encoded(entry_filter.session),
-                encoded(entry_filter.turn),
-                encoded(entry_filter.provider),
-                [endpoint.encode() for endpoint in entry_filter.endpoints],
-                encoded(entry_filter.model),
+                *_columns(entry_filter),
                 calls,
                 top,
                 PAGE,
@@ -143,6 +162,18 @@ class EntryList:
             for nth, call in rules.shown_calls(entry)
             if entry_filter.call in {None, call}
         ]
+
+
+def _columns(entry_filter: EntryFilter) -> tuple[Any, ...]:
+    """Return the values of a filter that have columns."""
+    return (
+        encoded(entry_filter.tenant),
+        encoded(entry_filter.session),
+        encoded(entry_filter.turn),
+        encoded(entry_filter.provider),
+        [endpoint.encode() for endpoint in entry_filter.endpoints],
+        encoded(entry_filter.model),
+    )
 
 
 def encoded(text: str | None) -> bytes | None:

@@ -33,7 +33,10 @@ EVENTS = 1_000
 _CURSOR = "SELECT cursor FROM jobs WHERE name = 'turn counts'"
 _COUNTS = """
 SELECT (SELECT cursor FROM jobs WHERE name = 'turn counts') AS cursor, t.*
-FROM (VALUES (1)) AS one LEFT JOIN turn_counts AS t ON t.seconds = $1 AND t.at >= $2
+FROM (VALUES (1)) AS one LEFT JOIN (
+    SELECT at / $3 * $3 AS at, provider, model, name, sum(count)::bigint AS count
+    FROM turn_counts WHERE seconds = $1 AND at >= $2 GROUP BY 1, 2, 3, 4
+) AS t ON true
 """
 _ADD = "SELECT add_counts($1, $2, $3, $4, $5, $6, $7, $8)"
 _EXPIRE = "DELETE FROM turn_counts WHERE seconds = $1 AND at < $2"
@@ -119,11 +122,11 @@ async def turn_counts(
 ) -> TurnCountPage:
     """Return the counts of intervals of this length, with events that are not counted yet."""
     length = kept_length(seconds)
-    rows = await connections.read(_COUNTS, length, int(since))
+    rows = await connections.read(_COUNTS, length, int(since), seconds)
     rest = await _count(seals, own, int(rows[0]["cursor"] or 0))
     sums: dict[tuple[int, str, str], dict[str, int]] = {}
     for row in rows:
-        if row["at"] is not None and row["at"] >= since:
+        if row["at"] is not None:
             key = (row["at"], row["provider"].decode(), row["model"].decode())
             sums.setdefault(key, {})[row["name"]] = row["count"]
     found = [

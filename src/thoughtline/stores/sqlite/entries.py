@@ -74,10 +74,12 @@ WHERE position <= :last AND (:kinds IS NULL OR kind IN (SELECT value FROM json_e
 ORDER BY position DESC LIMIT :limit
 """
 _BLOCK = """
-SELECT coalesce(sum(shown), 0), min(position) FROM (
+SELECT coalesce(sum(shown) FILTER (
+    WHERE :kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds))
+), 0), min(position) FROM (
     SELECT position, shown, kind FROM listed_entries WHERE position <= :last
     ORDER BY position DESC LIMIT :limit
-) WHERE :kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds))
+)
 """
 _KINDS = """
 SELECT g.number FROM entry_groups AS g JOIN tenants AS t ON t.number = g.tenant
@@ -201,12 +203,19 @@ def list_entries(
 
 
 def _skip(db: Connection, entry_filter: EntryFilter, last: int, offset: int) -> tuple[int, int]:
-    """Leave out whole blocks of entries; returns where to go on, and how many are still to go."""
-    position = summaries.position(db, "entries")
-    newest = db.execute("SELECT max(position) FROM batches").fetchone()[0] or 0
+    """Leave out whole blocks of entries; returns where to go on, and how many are still to go.
+
+    Those that are not summarised yet come first, and are looked at one by one.
+    """
     told_apart = entry_filter.accounts or entry_filter.providers
-    if _is_narrow(entry_filter) or told_apart or newest > position:
+    if offset <= BLOCK or _is_narrow(entry_filter) or told_apart:
         return last, offset
+    position = summaries.position(db, "entries")
+    newest = _numbers(db, _NOT_SUMMARISED, {"limit": CHUNK, "position": position}, last)
+    first = sum(1 for _ in islice(_shown_of(db, entry_filter, newest, None), offset + 1))
+    if first > offset:
+        return last, offset
+    last, offset = min(last, position), offset - first
     kinds = _listed(_kinds(db, entry_filter))
     while offset > BLOCK:
         values = {"last": last, "limit": BLOCK, "kinds": kinds}
@@ -221,7 +230,15 @@ def _shown(
     db: Connection, entry_filter: EntryFilter, last: int, after: tuple[int, int] | None
 ) -> Iterator[tuple[EntryRow, int, str]]:
     """Yield entries with their calls and the places of these, in the order of a listing."""
-    numbers = candidates(db, entry_filter, last)
+    return _shown_of(db, entry_filter, candidates(db, entry_filter, last), after)
+
+
+def _shown_of(
+    db: Connection,
+    entry_filter: EntryFilter,
+    numbers: Iterator[int],
+    after: tuple[int, int] | None,
+) -> Iterator[tuple[EntryRow, int, str]]:
     while chunk := list(islice(numbers, CHUNK)):
         for row in read_rows(db, chunk):
             if not rules.entry_matches(entry_filter, row.tenant, row.entry):

@@ -49,8 +49,14 @@ FROM (
 """.replace("{ROW_NAME}", ROW_NAME)
 
 _COUNTS = """
-SELECT json_group_array(json_array(at, provider, model, json(counts)))
-FROM turn_counts WHERE seconds = ? AND at >= ?
+SELECT json_group_array(json_array(at, provider, model, json(counts))) FROM (
+    SELECT at, provider, model, json_group_object(name, count) AS counts FROM (
+        SELECT t.at / :seconds * :seconds AS at, t.provider, t.model,
+            one.key AS name, sum(one.value) AS count
+        FROM turn_counts AS t CROSS JOIN json_each(t.counts) AS one
+        WHERE t.seconds = :length AND t.at >= :since GROUP BY 1, 2, 3, 4
+    ) GROUP BY at, provider, model
+)
 """
 _COUNTED = """
 SELECT counts FROM turn_counts WHERE seconds = ? AND at = ? AND provider = ? AND model = ?
@@ -175,7 +181,8 @@ def turn_counts(db: Connection, seconds: int, since: float) -> TurnCountPage:
     length = kept_length(seconds)
     db.execute("BEGIN")
     try:
-        (packed,) = db.execute(_COUNTS, (length, since)).fetchone()
+        values = {"seconds": seconds, "length": length, "since": since}
+        (packed,) = db.execute(_COUNTS, values).fetchone()
         rest = count_events(db)
     finally:
         db.execute("ROLLBACK")
