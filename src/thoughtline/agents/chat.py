@@ -19,10 +19,10 @@ from thoughtline.agents.provider import Endpoint, Provider, as_provider, resolve
 from thoughtline.agents.record import Emit
 from thoughtline.agents.run import Answer, Run
 from thoughtline.agents.session_writer import SessionWriter
-from thoughtline.agents.source import RequestTemplate
 from thoughtline.agents.tools import Permission, Tool, Toolbox
 from thoughtline.agents.tools.execute import ToolLimits, encodable_text
 from thoughtline.engine.history import history_for, pending_calls
+from thoughtline.engine.request_template import RequestTemplate
 from thoughtline.errors import ChatBusy, InvalidArgument, ProviderError, TurnNotFound
 from thoughtline.log.events import Outcome
 from thoughtline.log.parts import Blob, Call, Origin, Text

@@ -18,12 +18,13 @@ from thoughtline.agents.caller import AgentCaller
 from thoughtline.agents.provider import Endpoint
 from thoughtline.agents.record import Emit, TurnRecord
 from thoughtline.agents.session_writer import SessionWriter
-from thoughtline.agents.source import RequestTemplate, incoming
+from thoughtline.agents.source import incoming
 from thoughtline.agents.tools import Permission, Toolbox
 from thoughtline.agents.tools.execute import ToolLimits, execute
 from thoughtline.agents.tools.permissions import PermissionChecks
 from thoughtline.engine.exchange import Engine, Exchange
 from thoughtline.engine.history import missing_result, pending_calls
+from thoughtline.engine.request_template import RequestTemplate
 from thoughtline.errors import StoreError, WireError
 from thoughtline.log.events import Outcome, TurnEnded
 from thoughtline.log.parts import Blob, Call, Text

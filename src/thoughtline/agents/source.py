@@ -5,49 +5,27 @@ every turn is certain because the log itself names it, and has the dialect write
 same log and the same template give the same bytes.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from thoughtline.dialects import splice
-from thoughtline.dialects.base import Dialect, Request
-from thoughtline.dialects.params import ToolSpec
+from thoughtline.dialects.base import Request
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.decision import Composed, Fields, Found, Overrides, RequestDecision
 from thoughtline.engine.history import history_for, left_behind, with_thoughts, without_thoughts
 from thoughtline.engine.normalise import Normalised, quirk_fields, quirk_rewrites
-from thoughtline.errors import Unreadable
+from thoughtline.engine.request_template import RequestTemplate
 from thoughtline.log.events import Outcome, Quarantined
 from thoughtline.log.index import index_entry
-from thoughtline.log.parts import Origin, Text
+from thoughtline.log.parts import Origin
 from thoughtline.log.quirks import Quirk
 from thoughtline.log.turns import Turn
-from thoughtline.replay.guard import Target
 from thoughtline.replay.match import RequestPath, request_path
 from thoughtline.replay.plan import ReplayPlan
 
 Note = Callable[[Sequence[Quarantined]], Awaitable[None]]
 """Writes into the session which thoughts were refused."""
-
-
-class RequestTemplate(Struct, frozen=True, kw_only=True):
-    """How requests are written, beside their history."""
-
-    dialect: Dialect
-    target: Target
-    model: str
-    system: str = ""
-    tools: tuple[ToolSpec, ...] = ()
-    options: Mapping[str, Any] = {}
-    stateful: bool = False  # the server is to remember
-
-    def write(self, turns: Sequence[Turn], fields: Mapping[str, Any]) -> bytes:
-        """The body of a request with these turns."""
-        return self.dialect.write(
-            turns, model=self.model, system=self.system, tools=self.tools, fields=fields
-        )
 
 
 class LogSource:
@@ -69,8 +47,7 @@ class LogSource:
     @property
     def written(self) -> frozenset[str]:
         """The request params that the dialect writes by itself."""
-        body = self.template.write((), self.template.options)
-        return frozenset(splice.members(body)) - self.template.options.keys()
+        return frozenset(splice.members(self.template.write(()))) - self.template.options.keys()
 
     async def look_up(self, path: RequestPath, known_turns: Collection[str]) -> tuple[Found, str]:
         """The turns themselves, each under its own full key."""
@@ -90,21 +67,19 @@ class LogSource:
             replace(turn, output=with_thoughts(turn.output, placed.get(index, ())))
             for index, turn in enumerate(path.turns)
         ]
-        return Composed(self._write(turns, fields))
+        return Composed(self.write(turns, fields))
 
-    def _write(self, turns: Sequence[Turn], fields: Fields) -> bytes:
-        template, previous = self.template, self._previous
-        members: dict[str, Any] = {
-            **template.options,
-            **{name: Raw(raw) for name, raw in fields.items() if raw is not None},
-        }
-        if template.stateful and "store" not in fields:
-            members["store"] = True
-        if previous:
-            members["previous_response_id"] = previous
-        body = template.write(turns[-1:] if previous else turns, members)
-        removed = {name: raw for name, raw in fields.items() if raw is None}
-        return splice.with_members(body, removed) if removed else body
+    def write(self, turns: Sequence[Turn], fields: Fields | None = None) -> bytes:
+        """The body with these turns, as far as the server does not remember them."""
+        fields = dict(fields or {})
+        if self.template.stateful:
+            fields.setdefault("store", b"true")
+        if self._previous:
+            fields["previous_response_id"] = splice.dumps(self._previous)
+        return self.template.write(turns[-1:] if self._previous else turns, fields)
+
+    def readable(self, decision: RequestDecision) -> Request:
+        return self.template.read(self.write(decision.path.turns))
 
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         return decision.path.turns[:-1] if self._previous else ()
@@ -117,15 +92,8 @@ class LogSource:
 
     async def in_full(self, decision: RequestDecision, turns: Sequence[Turn]) -> RequestDecision:
         source = LogSource(self.template, self._turns, self._note, in_full=True)
-        return decision.revise(source=source, request=source.request(decision.path.turns))
-
-    def request(self, turns: Sequence[Turn]) -> Request:
-        """The request without thoughts, as the dialect reads it."""
-        body = self._write(turns, {})
-        try:
-            return self.template.dialect.read(body)
-        except Unreadable:  # options that make no request: the provider will say so
-            return Request(body=body, model=self.template.model, stream=True)
+        request = self.template.read(source.write(decision.path.turns))
+        return decision.revise(source=source, request=request)
 
 
 def incoming(
@@ -145,12 +113,12 @@ def incoming(
     history = history_for(turns, target.origin)
     visible = [replace(turn, output=without_thoughts(turn.output)) for turn in history]
     source = LogSource(template, history, note)
-    request = replace(source.request(visible), stream=True)
+    request = template.unwritten(visible)
     path = request_path(
         visible,
-        tools=bool(template.tools),
-        thinking=_thinking(template),
-        prefixes=_prefixes(visible, template),
+        tools=request.tools,
+        thinking=request.thinking,
+        prefixes=template.prefixes(visible, len(visible)),
     )
     return Incoming(
         request=request,
@@ -161,37 +129,20 @@ def incoming(
         turn=turn,
         source=source,
         path=path,
-        normalised=Normalised(request=request, overrides=_overrides(request, template, quirk)),
+        normalised=Normalised(request=request, overrides=_overrides(source, quirk)),
     )
 
 
-def _overrides(request: Request, template: RequestTemplate, quirk: Quirk | None) -> Overrides:
-    known = quirk or Quirk()
+def _overrides(source: LogSource, quirk: Quirk | None) -> Overrides:
+    """What is changed at the end; of the body, only the members beside the history matter."""
+    template, known = source.template, quirk or Quirk()
+    body = splice.dumps(template.options) if quirk is None else source.write(())
+    request = replace(template.unwritten(()), body=body)
     fields = quirk_fields(request, template.dialect, known)
     if known.no_encrypted_reasoning and "include" not in template.options:
         fields["include"] = None
     rewrites = quirk_rewrites(request, template.dialect, template.target.policy, known)
     return Overrides(fields=fields, rewrites=rewrites)
-
-
-def _thinking(template: RequestTemplate) -> bool | None:
-    """Whether the options switch thinking on or off, as the dialect itself would read them."""
-    body = template.write([Turn(input=(Text(text="?"),))], template.options)
-    try:
-        return template.dialect.read(body).thinking
-    except Unreadable:  # options that make no request: the provider will say so
-        return None
-
-
-def _prefixes(turns: Sequence[Turn], template: RequestTemplate) -> Sequence[str]:
-    if not template.target.policy.prefix:
-        return ()
-    try:
-        request = template.dialect.read(template.write(turns, template.options))
-        made = template.dialect.prefixes(request)
-    except Unreadable:
-        return ()
-    return made if len(made) == len(turns) else ()
 
 
 def _previous(turns: Sequence[Turn], template: RequestTemplate) -> str:

@@ -241,6 +241,9 @@ class Dialect(Protocol):
     def read(self, body: bytes) -> Request:
         """Read a request. Raises `Unreadable` for what is not one; never anything else."""
 
+    def thinking_switch(self, members: Mapping[str, Any]) -> bool | None:
+        """Whether the members of a body switch thinking on or off; None: they do not say."""
+
     def state_params(self, body: bytes) -> StateParams | None:
         """What a request asks of the server's state; None where servers keep none."""
         return None

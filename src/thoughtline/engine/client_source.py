@@ -92,6 +92,9 @@ class ClientSource:
             return Composed(self._resumed.apply(edits), edits)
         return Composed(splice.apply(request.body, edits), edits)
 
+    def readable(self, decision: RequestDecision) -> Request:
+        return decision.request
+
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         if decision.predecessor is not None:
             return decision.predecessor.turns

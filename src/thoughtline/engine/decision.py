@@ -5,7 +5,7 @@ thoughts go back, and makes the body. A `RequestDecision` never changes. Recover
 from it (`revise`): for another target, with other index entries, with other overrides.
 
 How the body is made is the `Source`'s business: a client's own body is patched (`ClientSource`); a
-request that is folded from the log is written (`agents.source`).
+request that is folded from the log, or told for another dialect, is written (`request_template`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -85,6 +85,9 @@ class Source(Protocol):
     ) -> Composed:
         """The body as planned, with these top-level members set or removed."""
 
+    def readable(self, decision: "RequestDecision") -> Request:
+        """The request without thoughts as its dialect reads it, also where no body was needed."""
+
     async def continued(self, decision: "RequestDecision") -> tuple[Turn, ...]:
         """The turns before a request that names a response instead of repeating them."""
 
@@ -104,7 +107,7 @@ class RequestDecision(Struct, frozen=True, eq=False, kw_only=True):
     """What goes upstream, and why."""
 
     source: Source
-    request: Request  # in the provider's dialect, before thoughts are put in
+    request: Request  # in the provider's dialect, before thoughts are put in; perhaps unwritten
     original: Request  # as the client sent it
     dialect: Dialect
     target: Target
@@ -133,6 +136,13 @@ class RequestDecision(Struct, frozen=True, eq=False, kw_only=True):
         """Whether a placeholder goes out in the place of a thought, or thinking is switched off."""
         made = self.replay_plan
         return bool(made.fields) or made.count(Action.PLACEHOLDER) > 0
+
+    def with_body(self) -> "RequestDecision":
+        """The same, with a request that has a body: whoever wants to read it needs one."""
+        if self.request.body:
+            return self
+        request = self.source.readable(self)
+        return replace(self, request=request, original=request)
 
     def revise(self, **changes: Any) -> "RequestDecision":
         """Decide anew: with another target, other entries, another path, request or overrides."""
@@ -167,6 +177,8 @@ def decide(asked: RequestDecision) -> RequestDecision:
             body = rewrite(body)
         edits = composed.edits if body is composed.body else None
     except Unreadable as error:  # a key twice: which one counts is not for us to say
+        if not asked.request.body:
+            raise
         body = asked.request.body
         unpatchable = lookup_error = str(error)
     return replace(

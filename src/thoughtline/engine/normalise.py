@@ -198,10 +198,11 @@ async def keep_dropping(decision: RequestDecision) -> RequestDecision:
     noted, before = decision.overrides.noted, decision.replay_plan.skipped_before
     if DROP_BLOCK in noted or DROP_BLOCK not in before:
         return decision
-    return await run_for(decision.request.body, partial(_dropping, decision))
+    return await run_for(decision.body, partial(_dropping, decision))
 
 
 def _dropping(decision: RequestDecision) -> RequestDecision:
+    decision = decision.with_body()
     try:
         overrides = dropping_blocks(decision)
     except Unreadable:  # a key twice: nothing can be set in that body

@@ -6,11 +6,9 @@ and thoughts; what the log does not know is written from the client's echo. `Tra
 writes the body anew for every request, deterministically: the provider's prefix only ever grows.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
-from typing import Any
 
-from msgspec import Raw
 from msgspec.structs import replace
 
 from thoughtline.clock import Clock
@@ -25,10 +23,11 @@ from thoughtline.engine.decision import Composed, Fields, Found, RequestDecision
 from thoughtline.engine.history import missing_result, with_thoughts, without_thoughts
 from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.offload import run_aside
+from thoughtline.engine.request_template import RequestTemplate
 from thoughtline.engine.server_state import recall, references
 from thoughtline.engine.translation import Translation
 from thoughtline.engine.turn_ids import client_call_id
-from thoughtline.errors import StoreError, ThoughtlineError, Unreadable
+from thoughtline.errors import StoreError, ThoughtlineError
 from thoughtline.log.canonical import canonical_arguments, trimmed
 from thoughtline.log.handles import Handles
 from thoughtline.log.parts import Blob, Call, Note, Part, Result, Text, ToolKind
@@ -39,6 +38,7 @@ from thoughtline.replay.match import RequestPath, request_path
 from thoughtline.replay.plan import ReplayPlan
 from thoughtline.stores.base import Store
 
+NOTHING_BACK = ReplayPlan(decisions=())
 _LOST_RESULT = "result_without_call"
 _LOST_CALL = "call_without_result"
 
@@ -60,13 +60,22 @@ class TranslatedSource(ClientSource):
         self._takes = target.policy.takes
         self._logged: dict[str, Turn] = {}  # by id
         asked = provider.param_fields(_flat(translation), self._takes)
-        self._fields = asked.fields
+        self.template = RequestTemplate(
+            dialect=provider,
+            target=target,
+            model=target.origin.model,
+            system=translation.params.system,
+            tools=_allowed(translation),
+            options=asked.fields,
+            stream=translation.params.stream,
+            cache_breakpoints=True,
+        )
         self.left = (*translation.left, *asked.left)
 
     @property
     def written(self) -> frozenset[str]:
         """The members of the body that say what is asked."""
-        return frozenset(splice.members(self._write((), {})))
+        return frozenset(splice.members(self.template.write(())))
 
     async def look_up(self, path: RequestPath, known_turns: Collection[str]) -> tuple[Found, str]:
         """The index entries of a path, and the turns themselves from the log."""
@@ -82,6 +91,13 @@ class TranslatedSource(ClientSource):
     def compose(
         self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
     ) -> Composed:
+        return Composed(self.template.write(self._turns(path, plan), fields))
+
+    def readable(self, decision: RequestDecision) -> Request:
+        return self.template.read(self.template.write(self._turns(decision.path, NOTHING_BACK)))
+
+    def _turns(self, path: RequestPath, plan: ReplayPlan) -> Sequence[Turn]:
+        """The turns as they go upstream."""
         known = {d.turn: self._logged[d.entry] for d in plan.decisions if d.entry in self._logged}
         placed = {revision.turn: revision.thoughts for revision in plan.revisions}
         inputs = self._translation.params.inputs
@@ -101,7 +117,7 @@ class TranslatedSource(ClientSource):
             echoed = turn.output
         behind = inputs[len(path.turns) :]  # instructions after the last answer
         turns += [Turn(input=self._input(given, echoed, turns[-1].calls)) for given in behind]
-        return Composed(self._write(turns, fields))
+        return turns
 
     def _output(self, echo: Turn, logged: Turn | None) -> tuple[Part, ...]:
         """An output as its provider made it, or as far as the client has it."""
@@ -132,6 +148,18 @@ class TranslatedSource(ClientSource):
         )
         return part if plain else names.to_provider(part)
 
+    def note_unpaired(self, turns: Sequence[Turn]) -> None:
+        """Note which results and calls of a client's history have no partner."""
+        inputs = self._translation.params.inputs
+        echoed: tuple[Part, ...] = ()
+        for index in range(max(len(turns), len(inputs))):
+            turn = turns[index] if index < len(turns) else Turn()
+            parts = inputs[index] if index < len(inputs) else turn.input
+            for name in _unpaired(parts, echoed):
+                if name not in self.left:
+                    self.left = (*self.left, name)
+            echoed = turn.output
+
     def _input(
         self, parts: Sequence[Part], echoed: Sequence[Part], calls: Sequence[Call]
     ) -> tuple[Part, ...]:
@@ -144,16 +172,10 @@ class TranslatedSource(ClientSource):
         given = [_unprefixed(part, echoed) for part in parts if isinstance(part, Result)]
         results: list[Result] = []
         places = answered_calls(echoed, given)
-        for index, place in enumerate(places):
-            result = given[index]
+        for result, place in zip(given, places, strict=True):
             if place is not None and place < len(calls):
                 results.append(replace(result, call=calls[place].id, name=calls[place].name))
-            elif result not in given[:index]:
-                self._leave(_LOST_RESULT)
-        lost = [missing_result(call) for at, call in enumerate(calls) if at not in places]
-        if lost:
-            results += lost
-            self._leave(_LOST_CALL)
+        results += [missing_result(call) for at, call in enumerate(calls) if at not in places]
         said: list[Part] = [part for part in parts if not isinstance(part, Result)]
         if not self._takes.late_system:
             said = [Text(text=part.text) if isinstance(part, Note) else part for part in said]
@@ -163,44 +185,19 @@ class TranslatedSource(ClientSource):
             return (*results, *said)
         return (*[replace(result, media=()) for result in results], *_shown(results), *said)
 
-    def _leave(self, name: str) -> None:
-        if name not in self.left:
-            self.left = (*self.left, name)
+    def prefixes(self, path: RequestPath) -> Sequence[str]:
+        """The digests of what stands before each output, whatever its client did to the spelling.
 
-    def _write(self, turns: Sequence[Turn], fields: Fields) -> bytes:
-        translation = self._translation
-        members: dict[str, Any] = {
-            **self._fields,
-            **{name: Raw(raw) for name, raw in fields.items() if raw is not None},
-        }
-        body = self._dialect.write(
-            turns,
-            model=self._target.origin.model,
-            system=translation.params.system,
-            tools=_allowed(translation),
-            stream=translation.params.stream,
-            fields=members,
-            cache_breakpoints=True,
-        )
-        removed = {name: raw for name, raw in fields.items() if raw is None}
-        return splice.with_members(body, removed) if removed else body
+        What goes upstream for a known turn is the provider's own, so only what is said counts.
+        """
+        if not self._target.policy.prefix:
+            return ()
+        plain = tuple(replace(turn, output=_plain(turn.output)) for turn in path.turns)
+        turns = self._turns(replace(path, turns=plain), NOTHING_BACK)
+        return self.template.prefixes(turns, len(plain))
 
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         return ()
-
-    def prefixes(self, request: Request) -> Sequence[str]:
-        """The digests of what stands before each output, in the provider's dialect."""
-        return self._dialect.prefixes(request)
-
-    def request(self, path: RequestPath) -> Request:
-        """The request without thoughts, as the provider's dialect reads it."""
-        body = self.compose(Request(body=b""), path, ReplayPlan(decisions=()), {}).body
-        params = self._translation.params
-        try:
-            made = self._dialect.read(body)
-        except Unreadable:
-            return Request(body=body, model=self._target.origin.model, stream=params.stream)
-        return replace(made, model=self._target.origin.model, stream=params.stream)
 
 
 def _apart(parts: Sequence[Part]) -> list[Part]:
@@ -222,6 +219,17 @@ def _shown(results: Sequence[Result]) -> list[Part]:
         if result.media:
             made += [Text(text=f"What the tool call {result.call} showed:"), *result.media]
     return made
+
+
+def _unpaired(parts: Sequence[Part], output: Sequence[Part]) -> Iterator[str]:
+    """What of an input and the output before it is not sent as it is: it lacks its partner."""
+    given = [_unprefixed(part, output) for part in parts if isinstance(part, Result)]
+    places = answered_calls(output, given)
+    if any(place is None and given[at] not in given[:at] for at, place in enumerate(places)):
+        yield _LOST_RESULT
+    calls = [part for part in output if isinstance(part, Call)]
+    if len(calls) > sum(place is not None for place in places):
+        yield _LOST_CALL
 
 
 def _unprefixed(result: Result, output: Sequence[Part]) -> Result:
@@ -276,26 +284,28 @@ async def translated(
             ),
         )
         source = TranslatedSource(store, clock, translation, provider, target)
-        path = _path(recalled.request, asked.hints, source, bound=target.policy.prefix)
-        path = replace(path, handles=_named(recalled.request, handles, tenant))
-        written = source.request(path)
+        path = _path(recalled.request, asked.hints, source)
+        source.note_unpaired(path.turns)
+        unwritten = source.template.unwritten(path.turns)
         return replace(
             asked,
-            request=written,
+            request=unwritten,
             dialect=provider,
             hints=(),  # they are in the path
             source=source,
-            path=replace(path, thinking=written.thinking),
-            normalised=Normalised(request=written, known_turns=recalled.known_turns),
+            path=replace(
+                path,
+                thinking=unwritten.thinking,
+                handles=_named(recalled.request, handles, tenant),
+            ),
+            normalised=Normalised(request=unwritten, known_turns=recalled.known_turns),
             translation=translation,
         )
 
     return await run_aside(write) if asked.heavy else write()
 
 
-def _path(
-    request: Request, hints: Sequence[str], source: TranslatedSource, *, bound: bool
-) -> RequestPath:
+def _path(request: Request, hints: Sequence[str], source: TranslatedSource) -> RequestPath:
     """The client's history; what stands for thoughts in it is not of the provider."""
     path = request_path(
         [replace(turn, output=without_thoughts(turn.output)) for turn in request.turns],
@@ -303,8 +313,7 @@ def _path(
         hints=list(dict.fromkeys((*hints, *request.hints))),
         group=request.shared_hint,
     )
-    prefixes = tuple(_prefixes(source, path)) if bound else ()
-    return replace(path, prefixes=prefixes, from_log=True)
+    return replace(path, prefixes=tuple(source.prefixes(path)), from_log=True)
 
 
 def _unfollowed(request: Request) -> Sequence[str]:
@@ -335,16 +344,6 @@ def _unsayable(params: RequestParams, provider: Dialect) -> list[str]:
         for part in shown
         if not part.raw and not provider.says_media(part)
     ]
-
-
-def _prefixes(source: TranslatedSource, path: RequestPath) -> Sequence[str]:
-    """The digests of what stands before each output, whatever its client did to the spelling.
-
-    What goes upstream for a known turn is the provider's own, so only what is said counts.
-    """
-    turns = [replace(turn, output=_plain(turn.output)) for turn in path.turns]
-    made = source.prefixes(source.request(replace(path, turns=tuple(turns))))
-    return made if len(made) == len(turns) else ()
 
 
 def _plain(output: Sequence[Part]) -> tuple[Part, ...]:

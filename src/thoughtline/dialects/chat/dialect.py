@@ -81,13 +81,16 @@ class ChatCompletions(Dialect):
             stream=document.get("stream") is True,
             tools=holds_anything(document.get("tools"))
             or holds_anything(document.get("functions")),
-            thinking=_thinking(document),
+            thinking=self.thinking_switch(document),
             turns=tuple(turns),
             hints=hints,
             shared_hint=shared_hint(document) if hints else "",
             anchors=tuple(anchors),
             parts=parts,
         )
+
+    def thinking_switch(self, members: Mapping[str, Any]) -> bool | None:
+        return _thinking(members)
 
     def write(
         self,
@@ -176,8 +179,8 @@ _loads = splice.some_members(
 )
 
 
-def _thinking(document: dict[str, Any]) -> bool | None:
-    """Whether the client switched thinking on or off, under any key in use; None: not said."""
+def _thinking(document: Mapping[str, Any]) -> bool | None:
+    """Whether thinking is switched on or off, under any key in use; None: not said."""
     if _SWITCHES.isdisjoint(document):
         return None
     template = document.get("chat_template_kwargs")

@@ -131,12 +131,20 @@ class Gemini(Dialect):
         return Request(
             body=body,
             tools=_tools(document.get("tools")),
-            thinking=_thinking(document),
+            thinking=self.thinking_switch(document),
             turns=tuple(turns),
             hints=session_hints(document),
             anchors=tuple(anchors),
             parts=parts,
         )
+
+    def thinking_switch(self, members: Mapping[str, Any]) -> bool | None:
+        config = member(member(members, "generationConfig"), "thinkingConfig")
+        budget = member(config, "thinkingBudget")
+        if isinstance(budget, int) and not isinstance(budget, bool):
+            return budget != 0
+        asked = member(config, "thinkingLevel") or member(config, "includeThoughts")
+        return True if asked else None
 
     def write(
         self,
@@ -288,12 +296,3 @@ def _result(answer: dict[str, Any]) -> list[Part]:
 def _tools(tools: Any) -> bool:
     declared = tools if isinstance(tools, list) else [tools]
     return any(bool(member(tool, "functionDeclarations")) for tool in declared)
-
-
-def _thinking(document: dict[str, Any]) -> bool | None:
-    config = member(member(document, "generationConfig"), "thinkingConfig")
-    budget = member(config, "thinkingBudget")
-    if isinstance(budget, int) and not isinstance(budget, bool):
-        return budget != 0
-    asked = member(config, "thinkingLevel") or member(config, "includeThoughts")
-    return True if asked else None

@@ -120,12 +120,17 @@ class Messages(Dialect):
             model=model if isinstance(model, str) else "",
             stream=document.get("stream") is True,
             tools=splice.holds_anything(document.get("tools")),
-            thinking=_thinking(document.get("thinking")),
+            thinking=self.thinking_switch(document),
             turns=tuple(turns),
             hints=session_hints(document),
             anchors=tuple(anchors),
             parts=parts,
         )
+
+    def thinking_switch(self, members: Mapping[str, Any]) -> bool | None:
+        switch = members.get("thinking")
+        name = switch.get("type") if isinstance(switch, dict) else None
+        return name != "disabled" if isinstance(name, str) else None
 
     def write(
         self,
@@ -260,8 +265,3 @@ def _input(message: Any, role: Any) -> list[Part]:
         else:
             parts += content_parts([block])
     return parts
-
-
-def _thinking(switch: Any) -> bool | None:
-    name = switch.get("type") if isinstance(switch, dict) else None
-    return name != "disabled" if isinstance(name, str) else None

@@ -129,7 +129,7 @@ class Responses(Dialect):
             model=string_member(document, "model"),
             stream=document.get("stream") is True,
             tools=splice.holds_anything(document.get("tools")),
-            thinking=_thinking(document.get("reasoning")),
+            thinking=self.thinking_switch(document),
             turns=tuple(turns),
             hints=_hints(document),
             shared_hint=shared_hint(document),
@@ -157,6 +157,11 @@ class Responses(Dialect):
 
     def expand(self, request: Request, items: Mapping[str, str]) -> bytes:
         return responses_patch.expand(request, items)
+
+    def thinking_switch(self, members: Mapping[str, Any]) -> bool | None:
+        reasoning = members.get("reasoning")
+        effort = reasoning.get("effort") if isinstance(reasoning, dict) else None
+        return effort != "none" if isinstance(effort, str) else None
 
     def write(
         self,
@@ -255,11 +260,6 @@ def _turns(items: list[Any]) -> tuple[list[Turn], list[tuple[int, ...]]]:
         turns.append(Turn(input=tuple(question), output=tuple(answer)))
         anchors.append(tuple(places))
     return turns, anchors
-
-
-def _thinking(reasoning: Any) -> bool | None:
-    effort = reasoning.get("effort") if isinstance(reasoning, dict) else None
-    return effort != "none" if isinstance(effort, str) else None
 
 
 def _hints(document: dict[str, Any]) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ class Recovery:
         With `strict`, nothing is tried that puts a value in the place of a thought, or switches
         thinking off. `after` is the attempt that was refused now, if it is not the first refusal.
         """
-        body = decision.request.body
+        body = decision.body
+        decision = await run_for(body, decision.with_body)
         strategy = diagnose(status, refusal)
         if strategy is None:
             words = refusal[:MAX_REFUSAL_BYTES]
