@@ -125,13 +125,13 @@ class Loop:
         record = TurnRecord(self.writer, self._emit, parent=head, pending=pending)
         self.records.append(record)
         self._sent = False
-        exchange = await self._begin([*before, Turn(input=input)])
+        exchange = await self._begin([*before, Turn(input=input)], pending=bool(pending))
         system = self.setup.template.system
         changed = system if system != system_prompt(before) else None
         await record.start(input, exchange.decision, changed)
 
-    async def _begin(self, turns: Sequence[Turn]) -> Exchange:
-        """Decide what goes upstream with these turns."""
+    async def _begin(self, turns: Sequence[Turn], *, pending: bool = False) -> Exchange:
+        """Decide what goes upstream with these turns; where nothing is pending, write the body."""
         setup, record = self.setup, self.records[-1]
         quirk = await setup.engine.quirk(setup.template.target.origin)
         asked = incoming(
@@ -142,6 +142,7 @@ class Loop:
             session=self.writer.id,
             turn=record.id,
             note=record.note,
+            pending=pending,
         )
         made = self._exchange = await setup.engine.begin(replace(asked, limits=setup.replay_limits))
         return made

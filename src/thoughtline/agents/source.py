@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import Request
 from thoughtline.engine.caller import Incoming
-from thoughtline.engine.decision import Composed, Fields, Found, Overrides, RequestDecision
+from thoughtline.engine.decision import (
+    NO_OVERRIDES,
+    Composed,
+    Fields,
+    Found,
+    Overrides,
+    RequestDecision,
+)
 from thoughtline.engine.history import history_for, left_behind, with_thoughts, without_thoughts
 from thoughtline.engine.normalise import Normalised, quirk_fields, quirk_rewrites
 from thoughtline.engine.request_template import RequestTemplate
@@ -38,10 +45,13 @@ class LogSource:
         note: Note,
         *,
         in_full: bool = False,
+        pending: bool = False,
     ) -> None:
+        """`pending`: results are to come, so that there is no body to be written yet."""
         self.template = template
         self._turns = turns  # the history; the last one is to be answered
         self._note = note
+        self._pending = pending
         self._previous = "" if in_full else _previous(turns, template)
 
     @property
@@ -62,6 +72,8 @@ class LogSource:
     def compose(
         self, request: Request, path: RequestPath, plan: ReplayPlan, fields: Fields
     ) -> Composed:
+        if self._pending:
+            return Composed(b"")
         placed = {revision.turn: revision.thoughts for revision in plan.revisions}
         turns = [
             replace(turn, output=with_thoughts(turn.output, placed.get(index, ())))
@@ -105,14 +117,15 @@ def incoming(
     session: str,
     turn: str,
     note: Note,
+    pending: bool = False,
 ) -> Incoming:
-    """What goes on from a path of the log; its last turn has the new input."""
+    """What goes on from a path of the log; its last turn has the new input, but what is pending."""
     target = template.target
     if quirk is not None and quirk.no_store:
         template = replace(template, stateful=False)
     history = history_for(turns, target.origin)
     visible = [replace(turn, output=without_thoughts(turn.output)) for turn in history]
-    source = LogSource(template, history, note)
+    source = LogSource(template, history, note, pending=pending)
     request = template.unwritten(visible)
     path = request_path(
         visible,
@@ -129,7 +142,9 @@ def incoming(
         turn=turn,
         source=source,
         path=path,
-        normalised=Normalised(request=request, overrides=_overrides(source, quirk)),
+        normalised=Normalised(
+            request=request, overrides=NO_OVERRIDES if pending else _overrides(source, quirk)
+        ),
     )
 
 
