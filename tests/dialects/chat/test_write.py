@@ -5,12 +5,15 @@ from hypothesis import given
 from support.histories.chat import body, histories
 from thoughtline.dialects import splice
 from thoughtline.dialects.chat import ChatCompletions
+from thoughtline.dialects.chat.write import written_media, written_result_media
+from thoughtline.dialects.media import media
 from thoughtline.dialects.params import ToolSpec
 from thoughtline.log.canonical import visible
 from thoughtline.log.parts import Blob, Call, Carrier, Result, Text, Thought
 from thoughtline.log.turns import Turn
 
 CHAT = ChatCompletions()
+PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
 def read(*messages, **more):
@@ -75,3 +78,23 @@ def test_a_new_request():
         "temperature": 0,
     }
     assert "stream" not in splice.loads(CHAT.write(turns, model="m", stream=False))
+
+
+def test_images_files_and_audio_have_parts_of_their_own():
+    image = written_media(media(url=PNG, detail="original"))
+    assert image == {"type": "image_url", "image_url": {"url": PNG, "detail": "high"}}
+    pdf = media(data="JVBERi0=", mime="application/pdf", name="a.pdf")
+    assert written_media(pdf)["file"]["filename"] == "a.pdf"
+    sound = written_media(media(data="UklGRg==", mime="audio/wav"))
+    assert sound["input_audio"] == {"data": "UklGRg==", "format": "wav"}
+
+
+def test_what_cannot_be_said_is_left_out():
+    assert written_media(Blob(kind="image", digest="0")) is None
+
+
+def test_what_a_tool_showed_names_its_call():
+    shown = written_result_media(Result(content="", call="c1", media=(media(url=PNG),)))
+    assert "c1" in shown[0]
+    assert shown[1]["type"] == "image_url"
+    assert written_result_media(Result(content="", call="c1")) == []

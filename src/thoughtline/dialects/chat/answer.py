@@ -13,7 +13,7 @@ from thoughtline.dialects.answers import (
     BlockEvent,
     BlockStart,
 )
-from thoughtline.dialects.chat.errors import error_body
+from thoughtline.dialects.error_bodies import openai_error
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.log.events import StopReason
 from thoughtline.log.parts import ToolKind
@@ -71,7 +71,7 @@ class ChatAnswerWriter:
         return made + b"data: [DONE]\n\n"
 
     def fail_with(self, error: UpstreamError) -> bytes:
-        return b"data: " + error_body(error) + b"\n\n"
+        return b"data: " + openai_error(error) + b"\n\n"
 
     def keepalive(self) -> bytes:
         return b": keep-alive\n\n"

@@ -16,7 +16,6 @@ from thoughtline.dialects.base import Dialect, Reader, Request
 from thoughtline.dialects.chat import params as chat_params
 from thoughtline.dialects.chat import patch as chat_patch
 from thoughtline.dialects.chat.answer import ChatAnswerWriter
-from thoughtline.dialects.chat.errors import error_body
 from thoughtline.dialects.chat.message import output_parts
 from thoughtline.dialects.chat.reader import ChatReader
 from thoughtline.dialects.chat.response import ChatBodyReader
@@ -30,6 +29,7 @@ from thoughtline.dialects.content import (
     session_hints,
     shared_hint,
 )
+from thoughtline.dialects.error_bodies import openai_body, openai_error
 from thoughtline.dialects.limits import check_parts
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.splice import holds_anything
@@ -129,12 +129,11 @@ class ChatCompletions(Dialect):
         return reader(clock=clock, origin=origin, sent=sent)
 
     def upstream_error(self, error: UpstreamError) -> bytes:
-        return error_body(error)
+        return openai_error(error)
 
     def error(self, status: int, message: str, *, code: str = "") -> bytes:
         kind = "invalid_request_error" if status < 500 else "api_error"
-        error = {"message": message, "type": kind, "param": None, "code": code or None}
-        return splice.dumps({"error": error})
+        return openai_body(message, kind, code or None)
 
 
 def _turns(messages: list[Any]) -> tuple[list[Turn], list[int]]:

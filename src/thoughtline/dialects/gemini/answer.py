@@ -18,7 +18,7 @@ from thoughtline.dialects.answers import (
     BlockEvent,
 )
 from thoughtline.dialects.content import checked_arguments
-from thoughtline.dialects.gemini.errors import error_body
+from thoughtline.dialects.error_bodies import google_error
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.log.events import StopReason
 from thoughtline.log.usage import Usage
@@ -86,7 +86,7 @@ class GeminiAnswerWriter:
         return made + b"]" if self._head.array else made
 
     def fail_with(self, error: UpstreamError) -> bytes:
-        return self._framed(error_body(error)) + (b"]" if self._head.array else b"")
+        return self._framed(google_error(error)) + (b"]" if self._head.array else b"")
 
     def keepalive(self) -> bytes:
         return b"\n" if self._head.array else b": keep-alive\n\n"

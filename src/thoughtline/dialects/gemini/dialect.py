@@ -22,10 +22,10 @@ from thoughtline.dialects.base import (
     listed_names,
 )
 from thoughtline.dialects.content import blob, session_hints
+from thoughtline.dialects.error_bodies import google_error
 from thoughtline.dialects.gemini import params as gemini_params
 from thoughtline.dialects.gemini import patch as gemini_patch
 from thoughtline.dialects.gemini.answer import GeminiAnswerWriter
-from thoughtline.dialects.gemini.errors import error_body
 from thoughtline.dialects.gemini.parts import (
     SEPARATE,
     PartRun,
@@ -190,7 +190,7 @@ class Gemini(Dialect):
         return "alt=sse" not in query.split("&")
 
     def upstream_error(self, error: UpstreamError) -> bytes:
-        return error_body(error)
+        return google_error(error)
 
     def error(self, status: int, message: str, *, code: str = "") -> bytes:
         name = _STATUSES.get(status, "INVALID_ARGUMENT" if status < 500 else "INTERNAL")

@@ -19,7 +19,7 @@ from thoughtline.dialects.answers import (
     BlockStart,
 )
 from thoughtline.dialects.content import checked_arguments
-from thoughtline.dialects.messages.errors import error_body
+from thoughtline.dialects.error_bodies import anthropic_error
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.log.events import StopReason
 from thoughtline.log.usage import Usage
@@ -125,7 +125,7 @@ class MessagesAnswerWriter:
         return start + self._event("content_block_stop", index=0)
 
     def fail_with(self, error: UpstreamError) -> bytes:
-        return self._cut() + b"event: error\ndata: " + error_body(error) + b"\n\n"
+        return self._cut() + b"event: error\ndata: " + anthropic_error(error) + b"\n\n"
 
     def _cut(self) -> bytes:
         """The end of a block that was cut off, which no client may be left waiting for."""

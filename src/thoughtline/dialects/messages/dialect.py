@@ -19,13 +19,13 @@ from thoughtline.dialects.content import (
     joined_text,
     session_hints,
 )
+from thoughtline.dialects.error_bodies import anthropic_error
 from thoughtline.dialects.limits import check_parts
 from thoughtline.dialects.media import is_media
 from thoughtline.dialects.messages import params as messages_params
 from thoughtline.dialects.messages import patch as messages_patch
 from thoughtline.dialects.messages import prefix as messages_prefix
 from thoughtline.dialects.messages.answer import MessagesAnswerWriter
-from thoughtline.dialects.messages.errors import error_body
 from thoughtline.dialects.messages.patch import block_blob, block_kind
 from thoughtline.dialects.messages.reader import MessagesReader
 from thoughtline.dialects.messages.rewrites import REWRITES
@@ -182,7 +182,7 @@ class Messages(Dialect):
         return MessagesReader(stream=stream, clock=clock, origin=origin, sent=sent)
 
     def upstream_error(self, error: UpstreamError) -> bytes:
-        return error_body(error)
+        return anthropic_error(error)
 
     def error(self, status: int, message: str, *, code: str = "") -> bytes:
         error = {"type": _ERRORS.get(status, "api_error"), "message": message}

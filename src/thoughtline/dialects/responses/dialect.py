@@ -16,8 +16,8 @@ from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
 from thoughtline.dialects.base import Dialect, Reader, Request, StateParams
-from thoughtline.dialects.chat.errors import error_body
 from thoughtline.dialects.content import HINTED, session_hints, shared_hint
+from thoughtline.dialects.error_bodies import openai_body, openai_error
 from thoughtline.dialects.limits import check_parts
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.responses import params as responses_params
@@ -204,7 +204,7 @@ class Responses(Dialect):
         return ResponsesReader(stream=stream, clock=clock, origin=origin, sent=sent)
 
     def upstream_error(self, error: UpstreamError) -> bytes:
-        return error_body(error)
+        return openai_error(error)
 
     def error_in_stream(self, kind: ErrorKind, program: str, *, socket: bool) -> bool:
         if socket:
@@ -214,9 +214,7 @@ class Responses(Dialect):
 
     def error(self, status: int, message: str, *, code: str = "") -> bytes:
         type = "invalid_request_error" if status < 500 else "server_error"
-        param = _WRONG_MEMBERS.get(code)
-        error = {"message": message, "type": type, "param": param, "code": code or None}
-        return splice.dumps({"error": error})
+        return openai_body(message, type, code or None, _WRONG_MEMBERS.get(code))
 
 
 def _items(document: dict[str, Any]) -> list[Any]:
