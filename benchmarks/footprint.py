@@ -43,8 +43,8 @@ BARS = {
     "small request, on the loop: distinct lines": Bar(1_830, 600),
     "translated request, on the loop: distinct functions": Bar(600, 400),
     "translated request, on the loop: distinct files": Bar(114, 70),
-    "library, three exchanges with tools: bodies written": Bar(15, 3),
-    "library, three exchanges with tools: bodies read": Bar(10, 0),
+    "library, three exchanges with tools: bodies written": Bar(3, 3),
+    "library, three exchanges with tools: bodies read": Bar(0, 0),
 }
 
 
