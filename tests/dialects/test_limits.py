@@ -80,10 +80,22 @@ def test_a_small_text_is_read_whatever_it_holds():
         check_text(b"[" + b"{}," * limits.CHECKED_SIZE + b"0]")
 
 
-@pytest.mark.parametrize("dense", [",", "{", "[[", '\\"', '"', "\\", '\\",{'])
+@pytest.mark.parametrize("dense", [",", ":", "{", "[[", '\\"', '"', "\\", '\\",{'])
 def test_what_stands_in_a_string_does_not_count(dense):
     text = json.dumps({"messages": [{"role": "user", "content": dense * 400_000}]})
     check_text(text.encode())
+
+
+@pytest.mark.parametrize("space", ["", " ", "\n\t"])
+@pytest.mark.parametrize(("more", "read"), [(0, True), (1, False)])
+def test_a_text_may_have_so_many_members(space, more, read):
+    members = [f'"{n:024}"{space}:1' for n in range(limits.MAX_KEYS - 3 + more)]
+    said = '{"messages":[{"role":"user","content":"a:b",%s}]}' % ",".join(members)
+    if read:
+        check_text(said.encode())
+        return
+    with pytest.raises(TooComplex, match="members"):
+        check_text(said.encode())
 
 
 @given(

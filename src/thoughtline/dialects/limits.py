@@ -22,6 +22,9 @@ MAX_COST = 64 << 20
 """Bytes of memory that they may take at most: decoding holds the interpreter all the while."""
 COST_PER_BYTE = 7
 """Bytes of memory that they may take for each byte of the text."""
+MAX_KEYS = 300_000
+"""Members that the objects of a text may have in all, six for each part: a dict that grows holds the
+interpreter ten times as long as a list."""
 FREE_ANSWER_COST = 2 << 20
 ANSWER_COST_PER_BYTE = 3
 """The same for answers."""
@@ -139,6 +142,8 @@ def check_text(data: bytes, free: int = FREE_COST, per_byte: int = COST_PER_BYTE
         raise TooComplex(
             f"{len(data)} bytes of JSON hold too many elements to be read; send fewer, or larger"
         )
+    if data.count(b":") > MAX_KEYS and _keys(data) > MAX_KEYS:
+        raise TooComplex(f"there are more than {MAX_KEYS} members in objects, too many to be read")
 
 
 def check_letters(data: bytes, limits: Letters = MAX_LETTERS) -> None:
@@ -243,6 +248,11 @@ def _cost(pieces: Iterable[bytes], limit: int) -> int:
         if cost > limit:
             break
     return cost
+
+
+def _keys(data: bytes) -> int:
+    """Count the members of all objects."""
+    return sum(piece.count(b":") for piece in _outside_strings(data))
 
 
 def _slices(data: bytes) -> Iterator[bytes]:
