@@ -143,6 +143,21 @@ def translation() -> str:
     return "\n" + _table(head, rows) + "\n"
 
 
+_TOLD = runpy.run_path(str(Path(__file__).with_name("generate_answers.py")))
+
+
+def answers() -> str:
+    """Where clients of other dialects find what an answer says."""
+    head = ("said", "by", *(f"to {name}" for name in DIALECTS))
+    return "\n" + _table(head, _TOLD["answers"]()) + "\n"
+
+
+def errors() -> str:
+    """What clients of other dialects are told of an error."""
+    head = ("what happened", "status", *(f"to {name}" for name in DIALECTS))
+    return "\n" + _table(head, _TOLD["errors"]()) + "\n"
+
+
 def commands() -> str:
     """What `--help` says, command by command."""
     parts = [_help(main, "thoughtline")]
@@ -181,6 +196,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "library": library,
     "translation": translation,
+    "answers": answers,
+    "errors": errors,
 }
 """What a mark may name."""
 

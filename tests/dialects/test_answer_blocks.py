@@ -10,16 +10,20 @@ from support.translation import CONVERSATION, blocks_of, spoken
 from thoughtline.clock import SystemClock
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.answer_blocks import AnswerBlocks
-from thoughtline.dialects.answers import BlockDelta, BlockEnd, BlockStart
+from thoughtline.dialects.answers import BlockCitation, BlockDelta, BlockEnd, BlockStart
 from thoughtline.dialects.params import ToolSpec
 from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.log.events import (
+    AssistantMessage,
+    Citation,
     ReasoningDelta,
     ReasoningEnd,
+    RefusalDelta,
     TextDelta,
+    ToolCall,
     ToolCallDelta,
 )
-from thoughtline.log.parts import Origin, Timing, ToolKind
+from thoughtline.log.parts import Call, Origin, Text, Timing, ToolKind
 
 
 def told(events, *, tools=(), complete=True):
@@ -208,3 +212,53 @@ def test_deltas_add_up_to_their_block():
     blocks = AnswerBlocks(ToolNames([]), str)
     made = [*blocks.feed([TextDelta("a"), TextDelta("b")]), *blocks.end(complete=True)]
     assert "".join(e.text for e in made if isinstance(e, BlockDelta)) == "ab"
+
+
+def test_a_refusal_is_a_block_of_its_own():
+    events = [TextDelta("Well. "), RefusalDelta("I can"), RefusalDelta("not."), TextDelta("Else?")]
+    refused = AssistantMessage(parts=(Text(text="I cannot.", refused=True),))
+    assert told(events) == [("text", "Well. "), ("refusal", "I cannot."), ("text", "Else?")]
+    assert told([refused]) == told([*events[1:3], refused]) == [("refusal", "I cannot.")]
+
+
+def test_a_call_that_was_cut_in_a_whole_answer_is_left_out():
+    def said(arguments):
+        return [ToolCall(call=Call(name="run", arguments=arguments))]
+
+    assert told(said('{"a": "'), complete=False) == []
+    assert told(said('{"a": 1}'), complete=False) == [("call", '{"a": 1}')]
+
+
+def linked(events):
+    """The blocks of links, and where they say that they begin."""
+    blocks = AnswerBlocks(ToolNames(()), lambda nth: f"id-{nth}")
+    made = [*blocks.feed(events), *blocks.end(complete=True)]
+    links = [event for event in made if isinstance(event, BlockCitation)]
+    return [(link.block.text, link.citation.start, link.citation.url) for link in links]
+
+
+def test_a_link_stands_with_the_text_that_it_is_of():
+    one, two = Citation("a", start=0, end=3), Citation("b", start=5, end=7)
+    texts = [TextDelta("One. "), END, ReasoningDelta("Hm."), TextDelta("Two.")]
+    assert linked([*texts, two, one, two]) == [("Two.", 5, "b"), ("One. ", 0, "a")]
+    whole = [AssistantMessage(parts=(Text(text=text),)) for text in ("One. ", "Two.")]
+    assert linked([one, two, *whole]) == [("One. ", 0, "a"), ("Two.", 5, "b")]
+
+
+def test_a_link_of_which_it_is_not_known_where_stands_with_the_last_text():
+    texts = [TextDelta("One. "), ToolCallDelta(0, "{}", "run", "c"), TextDelta("Two.")]
+    assert linked([*texts, Citation("a")]) == [("Two.", 5, "a")]
+    assert linked([Citation("a")]) == []
+
+
+@given(
+    st.lists(st.sampled_from(["One. ", "é🎉", "x"]), min_size=1, max_size=5),
+    st.lists(st.integers(0, 20), max_size=5),
+)
+def test_no_link_stands_before_its_text_or_behind_the_next(texts, starts):
+    said = [event for text in texts for event in (TextDelta(text), ReasoningDelta("Hm."))]
+    whole = "".join(texts)
+    links = [Citation(f"{at}", start=at, end=at + 1) for at in starts if at < len(whole)]
+    for text, start, url in linked([*said, *links]):
+        assert int(url) == start
+        assert whole[start] in text

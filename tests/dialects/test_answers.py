@@ -31,3 +31,8 @@ def test_a_call_is_always_the_reason_to_stop():
     assert stop_reason(calls, called=False) is StopReason.END
     capped = TurnEnded(outcome=Outcome.CAPPED)
     assert stop_reason(capped, called=True) is StopReason.LENGTH
+
+
+def test_a_filter_is_the_reason_to_stop_whatever_was_called():
+    ended = TurnEnded(outcome=Outcome.COMPLETED, stop=StopReason.FILTER)
+    assert stop_reason(ended, called=True) is StopReason.FILTER

@@ -483,7 +483,7 @@ def assemble(datas: list[bytes]) -> list[dict[str, Any]]:
             delta, block = event["delta"], blocks[event["index"]]
             kind = delta["type"]
             if kind == "citations_delta":
-                block["citations"].append(delta["citation"])
+                block.setdefault("citations", []).append(delta["citation"])
             elif kind == "compaction_delta":
                 block["content"] = delta["content"]
             elif kind == "input_json_delta":

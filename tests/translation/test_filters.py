@@ -78,6 +78,22 @@ def candidate(reason, *texts):
     return {"candidates": [made], "modelVersion": "m", "responseId": "r1"}
 
 
+def failed(code):
+    """A response that its provider ends for what was asked."""
+    error = {"code": code, "message": "Flagged."}
+    return {**response(), "status": "failed", "incomplete_details": None, "error": error}
+
+
+def failed_events(code):
+    return [{"type": "response.failed", "response": failed(code)}]
+
+
+def sensitive(code):
+    """As MiniMax says it, under status 200."""
+    return chat_body(None, None) | {"base_resp": {"status_code": code, "status_msg": "sensitive"}}
+
+
+INSPECTED = {"error": {"code": "data_inspection_failed", "message": "Inappropriate content."}}
 BLOCKED = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "modelVersion": "m"}
 GOOGLES = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR")
 GOOGLES += ("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION")
@@ -93,6 +109,15 @@ FILTERED = {
     "refusal": ("messages", message(SAID), [*message_events(SAID)], True),
     "refusal, nothing said": ("messages", message(), [*message_events()], False),
     "prompt blocked": ("gemini", BLOCKED, [BLOCKED], False),
+    "safety, amid words": ("gemini", candidate("SAFETY", SAID), [candidate("SAFETY", SAID)], True),
+    "minimax, asked": ("chat", sensitive(1026), [sensitive(1026)], False),
+    "minimax, said": ("chat", sensitive(1027), [sensitive(1027)], False),
+    "inspected": ("chat", INSPECTED, [INSPECTED], False),
+    "inspected, amid words": ("chat", INSPECTED, [*chat_chunks(SAID)[:1], INSPECTED], None),
+    **{
+        code: ("responses", failed(code), failed_events(code), False)
+        for code in ("invalid_prompt", "image_content_policy_violation")
+    },
     **{name: ("gemini", candidate(name), [candidate(name)], False) for name in GOOGLES},
 }
 
@@ -171,7 +196,37 @@ def test_a_filter_is_an_answer_in_the_clients_words(client, name, stream):
     assert answer.status == 200, answer.body
     assert b'"error":{' not in answer.body
     assert filter_word(client, answer, stream=stream) == WORDS[client]
-    assert said_in(client, answer, stream=stream) == (SAID if FILTERED[name][3] else "")
+    says = stream if FILTERED[name][3] is None else FILTERED[name][3]
+    assert said_in(client, answer, stream=stream) == (SAID if says else "")
+
+
+def call_cut_off(client, answer, *, stream):
+    """Whether a client was told that a call is complete which the filter cut off."""
+    if stream and client == "messages":
+        return events(answer)[-2]["delta"]["stop_reason"] == "tool_use"
+    return b"functionCall" in answer.body if client == "gemini" else b'"name"' in answer.body
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("client", ["responses", "messages", "gemini"])
+def test_a_call_that_a_filter_cuts_off_is_none(client, stream):
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": '{"a": "'}}
+    body = chat_body("")
+    body["choices"][0]["message"]["tool_calls"] = [call]
+    chunks = chat_chunks("")
+    chunks[0]["choices"][0]["delta"] = {"tool_calls": [{"index": 0, **call}]}
+    upstream = streamed(*chunks) if stream else Answer(body=body)
+    path, request = CLIENTS[client]
+    query = "alt=sse" if client == "gemini" else ""
+    if client == "gemini":
+        path += "streamGenerateContent" if stream else "generateContent"
+    else:
+        request = {**request, "model": "m", "stream": stream}
+    answer = ask(scripted_gateway(upstream), path, request, query=query)
+    assert answer.status == 200, answer.body
+    assert filter_word(client, answer, stream=stream) == WORDS[client]
+    if not stream or client != "responses":  # there it is shown while it grows, and stays open
+        assert not call_cut_off(client, answer, stream=stream)
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages"])

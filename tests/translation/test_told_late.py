@@ -1,4 +1,4 @@
-"""Calls of Responses providers reach every streaming client whole, however late they are said."""
+"""What Responses providers say reaches every streaming client whole, however late they say it."""
 
 import json
 
@@ -125,3 +125,91 @@ def assert_told_live(body):
     numbers = sorted({delta.index for delta in deltas})
     live = ["".join(d.arguments for d in deltas if d.index == number) for number in numbers]
     assert not live or live == own or ended.outcome is not Outcome.COMPLETED
+
+
+THOUGHT, TEXT, REFUSAL = "It must be read.", "I read it. é🎉", "I will not."
+
+
+def item(nth, kind):
+    if kind == "thought":
+        summary = [{"type": "summary_text", "text": THOUGHT}]
+        return {"id": f"rs_{nth}", "type": "reasoning", "summary": summary}
+    if kind == "call":
+        return call(nth, ARGUMENTS[0])
+    part = {"type": "output_text", "text": TEXT, "annotations": []}
+    if kind == "refusal":
+        part = {"type": "refusal", "refusal": REFUSAL}
+    return {"id": f"msg_{nth}", "type": "message", "role": "assistant", "content": [part]}
+
+
+DELTAS = {
+    "thought": ("response.reasoning_summary_text.delta", THOUGHT),
+    "text": ("response.output_text.delta", TEXT),
+    "refusal": ("response.refusal.delta", REFUSAL),
+    "call": ("response.function_call_arguments.delta", ARGUMENTS[0]),
+}
+EMPTY = {"thought": {"summary": []}, "text": {"content": []}, "refusal": {"content": []}}
+
+
+def items_stream(kinds, *, announced, grows):
+    """A whole answer of these items; each announced or not, and grown or only said when done."""
+    head = {"id": "resp_1", "object": "response", "model": "m"}
+    output = [item(nth, kind) for nth, kind in enumerate(kinds)]
+    yield {"type": "response.created", "response": {**head, "status": "in_progress"}}
+    for index, (kind, one) in enumerate(zip(kinds, output, strict=True)):
+        place = {"output_index": index}
+        if announced:
+            empty = one | EMPTY.get(kind, {"arguments": ""})
+            yield {"type": "response.output_item.added", **place, "item": empty}
+        if grows[index % len(grows)] and announced:
+            type, text = DELTAS[kind]
+            for piece in (text[:4], text[4:]):
+                yield {"type": type, **place, "item_id": one["id"], "delta": piece}
+        yield {"type": "response.output_item.done", **place, "item": one}
+    yield {
+        "type": "response.completed",
+        "response": {**head, "status": "completed", "output": output},
+    }
+
+
+KINDS_OF_ITEMS = {
+    "a thought, a text": ("thought", "text"),
+    "a thought, a refusal": ("thought", "refusal"),
+    "a thought, a text, a call": ("thought", "text", "call"),
+    "a thought, a call, a call": ("thought", "call", "call"),
+    "a text, a thought, a text": ("text", "thought", "text"),
+}
+
+
+@pytest.mark.parametrize("grows", [(True,), (False,), (True, False), (False, True)], ids=str)
+@pytest.mark.parametrize("kinds", KINDS_OF_ITEMS.values(), ids=KINDS_OF_ITEMS)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_item_that_grows_by_no_delta_is_told_when_it_is_done(client, kinds, grows):
+    found = items_told(client, kinds, announced=True, grows=grows)
+    assert found == expected(client, kinds)
+
+
+@pytest.mark.parametrize("kinds", KINDS_OF_ITEMS.values(), ids=KINDS_OF_ITEMS)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_items_that_are_only_done_are_told_in_their_order(client, kinds):
+    found = items_told(client, kinds, announced=False, grows=(False,))
+    assert found == expected(client, kinds)
+
+
+def items_told(client, kinds, **how):
+    upstream = streamed(*items_stream(kinds, **how))
+    path, body = CLIENTS[client]
+    gateway = scripted_gateway(upstream, speaks="responses")
+    answer = ask(gateway, path, body, query="alt=sse" if client == "gemini" else "")
+    found = blocks_of(client, answer.body, stream=True)
+    return [content[1] if kind == "call" else content for kind, content in found]
+
+
+def expected(client, kinds):
+    """What a client reads; a message of Chat Completions has one of each, and calls last."""
+    said = {"thought": THOUGHT, "text": TEXT, "refusal": REFUSAL, "call": ARGUMENTS[0]}
+    if client == "chat" and kinds == KINDS_OF_ITEMS["a text, a thought, a text"]:
+        return [THOUGHT, TEXT + TEXT]
+    if client == "gemini" and "refusal" in kinds:
+        return [THOUGHT]  # filtered: a reader of this dialect takes it for a failed turn
+    return [said[kind] for kind in kinds]

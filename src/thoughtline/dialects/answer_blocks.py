@@ -3,11 +3,15 @@
 A block starts, grows and ends before the next one starts, whatever the provider interleaves.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
 
 from thoughtline.dialects import splice
 from thoughtline.dialects.answers import (
     Block,
+    BlockCitation,
     BlockDelta,
     BlockEnd,
     BlockEvent,
@@ -21,9 +25,11 @@ from thoughtline.errors import Unreadable
 from thoughtline.log.canonical import plain_arguments
 from thoughtline.log.events import (
     AssistantMessage,
+    Citation,
     Reasoning,
     ReasoningDelta,
     ReasoningEnd,
+    RefusalDelta,
     StreamEvent,
     TextDelta,
     ToolCall,
@@ -52,7 +58,10 @@ class AnswerBlocks:
         self._open: Block | None = None
         self._growing_text: Block | None = None  # the open block, where that is a text
         self._item = ""  # the provider's id of the open thought
-        self._counts: dict[BlockKind, int] = {"thought": 0, "text": 0, "call": 0}
+        self._counts: dict[BlockKind, int] = {"thought": 0, "text": 0, "refusal": 0, "call": 0}
+        self._texts: list[Block] = []
+        self._said = 0  # characters of these that are complete
+        self._citations: dict[Citation, None] = {}  # told, or waiting for a text
         self._calls: dict[int, _PendingCall] = {}  # by the provider's index
         self._begun: set[int] = set()  # the calls among these that have a block
         self._live: int | None = None  # the index of the call whose block is open
@@ -81,10 +90,13 @@ class AnswerBlocks:
                     self._say(event, made)
                 continue
             match event:
-                case ReasoningDelta() | ReasoningEnd():
+                case ReasoningDelta() | ReasoningEnd() | RefusalDelta():
                     self._say(event, made)
                 case ToolCallDelta():
                     self._call(event, made)
+                case Citation() if event not in self._citations:
+                    self._citations[event] = None
+                    self._cite(event, made)
                 case Reasoning():
                     self._parts.append(event.thought)
                 case AssistantMessage():
@@ -96,14 +108,30 @@ class AnswerBlocks:
     def end(self, *, complete: bool) -> list[BlockEvent]:
         """What is left; of an answer that is not complete no call is made up or closed."""
         made: list[BlockEvent] = []
+        waiting = () if self._texts else tuple(self._citations)
         if not self.begun:
             for part in shown_parts(self._parts):
-                self._part(part, made)
+                if complete or not isinstance(part, Call) or _is_object(part.arguments):
+                    self._part(part, made)
         else:
             self._rest(made, complete=complete)
+        for citation in waiting:
+            self._cite(citation, made)
         if self._open is not None and (complete or self._open.kind != "call"):
             self._close(made)
         return made
+
+    def _cite(self, citation: Citation, made: list[BlockEvent]) -> None:
+        """Tell a link with the text that it stands behind; the last one where that is not known."""
+        if not self._texts:
+            return
+        block = self._texts[-1]
+        if citation.start is None:
+            citation = replace(citation, start=block.start, end=block.start)
+        elif citation.start < block.start:
+            starts = bisect_right(self._texts, citation.start, key=lambda text: text.start)
+            block = self._texts[starts - 1]
+        made.append(BlockCitation(block, citation))
 
     # -- deltas ----------------------------------------------------------------------------------
 
@@ -120,7 +148,7 @@ class AnswerBlocks:
     def _tell(self, event: StreamEvent, made: list[BlockEvent]) -> None:
         match event:
             case TextDelta():
-                self._text(event.text, made)
+                self._text(event, made)
             case ReasoningDelta():
                 self._thought(event, made)
             case ReasoningEnd():
@@ -136,11 +164,12 @@ class AnswerBlocks:
         for event in held:
             self._tell(event, made)
 
-    def _text(self, text: str, made: list[BlockEvent]) -> None:
-        if self._open is None or self._open.kind != "text":
-            self._start("text", made)
-        self._grow(text, made)
-        self._growing_text = self._open
+    def _text(self, delta: TextDelta, made: list[BlockEvent]) -> None:
+        kind: BlockKind = "text" if type(delta) is TextDelta else "refusal"
+        if self._open is None or self._open.kind != kind:
+            self._start(kind, made)
+        self._grow(delta.text, made)
+        self._growing_text = self._open if kind == "text" else None
 
     def _thought(self, delta: ReasoningDelta, made: list[BlockEvent]) -> None:
         same = self._open is not None and self._open.kind == "thought"
@@ -190,7 +219,7 @@ class AnswerBlocks:
             self._start("call", made, part.name, self._counts["call"])
             self._grow_call(plain_arguments(part.arguments), made)
         else:
-            self._start("thought" if isinstance(part, Thought) else "text", made)
+            self._start(_kind(part), made)
             if part.text:
                 self._grow(part.text, made)
         self._close(made)
@@ -205,7 +234,7 @@ class AnswerBlocks:
                     self._close(made)
             for call in [p for p in self._parts if isinstance(p, Call)][len(self._calls) :]:
                 self._part(call, made)
-        if complete and not self._counts["text"]:
+        if complete and not (self._counts["text"] or self._counts["refusal"]):
             for part in self._parts:
                 if isinstance(part, Text) and part.text:
                     self._part(part, made)
@@ -218,11 +247,13 @@ class AnswerBlocks:
         """`position`: of a call among those of the log, which its id is made from."""
         if self._open is not None:
             self._close(made)
-        block = Block(kind, sum(self._counts.values()), self._counts[kind])
+        block = Block(kind, sum(self._counts.values()), self._counts[kind], self._said)
         if kind == "call":
             block.tool = self._names.declared(name)
             block.id = self._mint(position)
             block.free_text = FreeTextStream() if block.tool.kind is ToolKind.CUSTOM else None
+        elif kind == "text":
+            self._texts.append(block)
         self._counts[kind] += 1
         self._open, self._item, self._growing_text = block, "", None
         made.append(BlockStart(block))
@@ -237,11 +268,19 @@ class AnswerBlocks:
         self._growing_text = None
         if block is None:
             return
+        if block.kind == "text":
+            self._said += len(block.text)
         late = _late_arguments(block)
         if late:
             block.pieces.append(late)
             made.append(BlockDelta(block, late))
         made.append(BlockEnd(block))
+
+
+def _kind(part: Thought | Text) -> BlockKind:
+    if isinstance(part, Thought):
+        return "thought"
+    return "refusal" if part.refused else "text"
 
 
 def _late_arguments(block: Block) -> str:

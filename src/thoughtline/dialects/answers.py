@@ -13,6 +13,7 @@ from thoughtline.dialects.free_text import FreeTextStream
 from thoughtline.dialects.params import ToolSpec
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.log.events import (
+    Citation,
     Outcome,
     StopReason,
     TurnEnded,
@@ -20,7 +21,7 @@ from thoughtline.log.events import (
 from thoughtline.log.parts import RIDING, Call, Carrier, Text, Thought
 from thoughtline.log.usage import Usage
 
-BlockKind = Literal["thought", "text", "call"]
+BlockKind = Literal["thought", "text", "refusal", "call"]
 
 _MESSAGE_MEMBERS = frozenset(
     {
@@ -35,14 +36,15 @@ _MESSAGE_MEMBERS = frozenset(
 
 
 class Block:
-    """One block of an answer: a thought, a text or a call of a tool."""
+    """One block of an answer: a thought, a text, a refusal in words or a call of a tool."""
 
-    __slots__ = ("free_text", "id", "index", "kind", "nth", "pieces", "tool")
+    __slots__ = ("free_text", "id", "index", "kind", "nth", "pieces", "start", "tool")
 
-    def __init__(self, kind: BlockKind, index: int, nth: int) -> None:
+    def __init__(self, kind: BlockKind, index: int, nth: int, start: int = 0) -> None:
         self.kind = kind
         self.index = index  # among all blocks
         self.nth = nth  # among the blocks of its kind
+        self.start = start  # of a text: the characters of all texts before it
         self.id = ""  # of a call: unique for the client
         self.tool: ToolSpec | None = None  # of a call: as the client declared it
         self.free_text: FreeTextStream | None = None  # of a call whose tool takes free text
@@ -73,12 +75,19 @@ class BlockDelta(Struct, frozen=True, gc=False):
 
 
 class BlockEnd(Struct, frozen=True, gc=False):
-    """A block is complete: nothing more of it comes."""
+    """A block is complete: nothing more of it comes, but for links."""
 
     block: Block
 
 
-BlockEvent = BlockStart | BlockDelta | BlockEnd
+class BlockCitation(Struct, frozen=True, gc=False):
+    """A link of a text, which may be complete: some providers say links last of all."""
+
+    block: Block
+    citation: Citation
+
+
+BlockEvent = BlockStart | BlockDelta | BlockEnd | BlockCitation
 
 
 class AnswerEnd(Struct, frozen=True, kw_only=True):
@@ -149,7 +158,9 @@ def _first_readable(thoughts: list[Thought]) -> list[Thought]:
 
 
 def stop_reason(ended: TurnEnded, *, called: bool) -> StopReason:
-    """Why an answer ended: a call is always the reason where there is one."""
+    """Why an answer ended: a call is the reason where there is one, and nothing was filtered."""
+    if ended.stop is StopReason.FILTER:
+        return StopReason.FILTER
     if called and ended.outcome is Outcome.COMPLETED:
         return StopReason.CALLS
     if ended.stop is not None and ended.stop is not StopReason.CALLS:

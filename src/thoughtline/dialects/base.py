@@ -121,6 +121,7 @@ class Rewrites(Struct, frozen=True, kw_only=True):
     drop_repeated_items: Rewrite = unchanged
     add_summaries: Rewrite = unchanged  # to reasoning items that have none
     drop_compactions: Rewrite = unchanged
+    drop_foreign_citations: Rewrite = unchanged  # links of answers that were translated
     drop_clear_thinking: Rewrite = unchanged  # from requests that do not think
     flatten_tool_loop: Rewrite = unchanged  # the running loop becomes a message of the user
 

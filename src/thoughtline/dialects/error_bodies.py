@@ -28,6 +28,7 @@ _NAMES = {
         "insufficient_quota", "insufficient_quota", "billing_error", "RESOURCE_EXHAUSTED"
     ),
     ErrorKind.TOO_LARGE: _Names(_OPENAI, None, "request_too_large", _GOOGLE),
+    ErrorKind.FILTERED: _Names(openai_code="content_filter"),
     ErrorKind.RATE_LIMIT: _Names(
         "rate_limit_error", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"
     ),

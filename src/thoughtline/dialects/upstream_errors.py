@@ -20,6 +20,7 @@ class ErrorKind(StrEnum):
     NOT_FOUND = "not_found"
     QUOTA = "quota"  # no money left: trying again does not help
     TOO_LARGE = "too_large"
+    FILTERED = "filtered"  # what was asked is not answered: trying again does not help
     RATE_LIMIT = "rate_limit"  # trying again later helps
     OVERLOADED = "overloaded"
     SERVER = "server"
@@ -42,6 +43,10 @@ _CONTEXT = re.compile(
 )
 _QUOTA = re.compile(
     r"insufficient_quota|insufficient balance|billing|exceeded your current quota", re.IGNORECASE
+)
+_FILTERED = re.compile(
+    r'"(?:code|type)"\s*:\s*"(?:content_filter|data_?inspection_?failed|content_policy_violation)"',
+    re.IGNORECASE,
 )
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"([0-9]{1,6}(?:\.[0-9]{1,9})?)s"')
 """Where Google says when to come back."""
@@ -77,6 +82,8 @@ def error_kind(status: int, text: str) -> ErrorKind:
         return ErrorKind.CONTEXT
     if status in (400, 403, 429) and _QUOTA.search(text):
         return ErrorKind.QUOTA
+    if status in (400, 403) and _FILTERED.search(text):
+        return ErrorKind.FILTERED
     return _KINDS.get(status, ErrorKind.SERVER if status >= 500 else ErrorKind.INVALID)
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import Dialect, Request, Rewrite, StateParams, unchanged
+from thoughtline.dialects.citations import MARK
 from thoughtline.dialects.splice import TopLevel
 from thoughtline.engine.decision import (
     NO_OVERRIDES,
@@ -155,6 +156,7 @@ def quirk_rewrites(
         (quirk.strip_item_ids, rewrites.strip_item_ids),
         (quirk.add_summaries, rewrites.add_summaries),
         (_may_be_switched_off(request, policy), rewrites.drop_clear_thinking),
+        (MARK in request.body, rewrites.drop_foreign_citations),
     ]
     return tuple([rewrite for asked, rewrite in wanted if asked and rewrite is not unchanged])
 

@@ -122,7 +122,7 @@ class TranslatedRelay(Relay):
         ended = self._recording.capture.ended or TurnEnded(outcome=Outcome.ABORTED)
         if ended.outcome not in _SAID and ended.stop is not StopReason.FILTER:
             raise self._failure(ended.reason)
-        complete = ended.outcome is Outcome.COMPLETED
+        complete = ended.outcome is Outcome.COMPLETED and ended.stop is not StopReason.FILTER
         told = self._write(self._blocks.end(complete=complete))
         stop = stop_reason(ended, called=self._blocks.called)
         usage = ended.usage or Usage()

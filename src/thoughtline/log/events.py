@@ -245,6 +245,20 @@ class TextDelta(Struct, frozen=True, gc=False):
     text: str
 
 
+class RefusalDelta(TextDelta, frozen=True, gc=False):
+    """More characters of a text in which the model says that it will not answer."""
+
+
+class Citation(Struct, frozen=True, gc=False):
+    """A link that a passage of the answer rests on."""
+
+    url: str
+    title: str = ""
+    quote: str = ""  # what the source says
+    start: int | None = None  # in characters of all that the answer says; None: not known where
+    end: int = 0
+
+
 class ToolCallDelta(Struct, frozen=True, gc=False):
     """More characters of a call's arguments."""
 
@@ -258,7 +272,16 @@ class Keepalive(Struct, frozen=True, gc=False):
     """The connection is alive while nothing is said."""
 
 
-Delta = ReasoningStart | ReasoningDelta | ReasoningEnd | TextDelta | ToolCallDelta | Keepalive
+Delta = (
+    ReasoningStart
+    | ReasoningDelta
+    | ReasoningEnd
+    | TextDelta
+    | RefusalDelta
+    | Citation
+    | ToolCallDelta
+    | Keepalive
+)
 StreamEvent = Body | Delta
 """What a stream reader yields: deltas as they come, canonical bodies when they are complete."""
 

@@ -64,6 +64,7 @@ class Text(Struct, frozen=True, gc=False, kw_only=True, tag="text", omit_default
     id: str = ""  # the provider's item id, if it has one
     phase: str = ""  # what the provider said it is for: a comment on the way, or the answer
     raw: str = ""  # the provider's item as JSON text, where the dialect has one
+    refused: bool = False  # in it the model says that it will not answer
 
 
 class Thought(Struct, frozen=True, gc=False, kw_only=True, tag="thought", omit_defaults=True):

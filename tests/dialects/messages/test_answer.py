@@ -80,6 +80,7 @@ def test_numbers_stand_at_the_start_and_at_the_end():
         "cache_creation_input_tokens": 10,
         "cache_read_input_tokens": 60,
         "output_tokens": 20,
+        "output_tokens_details": {"thinking_tokens": 5},
     }
 
 

@@ -80,6 +80,7 @@ PLAYBOOK = {
         COMPLETED,
     ],
     "responses-sealed.sse": [
+        ("think~", "rs_01", "**Looking**\n\nat the \u2028 file\n\nThen the tests — twice."),
         ("text~", "It is\u2028"),
         ("text~", "done. 🎉 "),
         ("think", rec.THINK_1),
@@ -124,6 +125,7 @@ PLAYBOOK = {
         ("end", Outcome.ABORTED, "hung up", None),
     ],
     "responses-halves.sse": [
+        ("think~", "rs_08", "\ufffd"),
         ("text~", "a"),
         ("text~", "\U0001f789b"),  # not the one that the item has: deltas are for display
         ("think", HALF),
@@ -131,6 +133,7 @@ PLAYBOOK = {
         COMPLETED,
     ],
     "responses-unknown.sse": [
+        ("think~", "rs_zz", "Six times seven."),
         ("think~", "rs_03", "seven."),
         ("text~", "I can"),
         ("text~", "not."),

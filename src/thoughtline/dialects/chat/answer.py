@@ -8,11 +8,14 @@ from thoughtline.dialects.answers import (
     AnswerEnd,
     AnswerHead,
     Block,
+    BlockCitation,
     BlockDelta,
     BlockEnd,
     BlockEvent,
+    BlockKind,
     BlockStart,
 )
+from thoughtline.dialects.chat.citations import annotation
 from thoughtline.dialects.error_bodies import openai_error
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.log.events import StopReason
@@ -27,13 +30,21 @@ _FINISH = {
 }
 
 
+_MEMBERS: dict[BlockKind, str] = {
+    "text": "content",
+    "refusal": "refusal",
+    "thought": "reasoning_content",
+}
+"""Members of a message or of a delta, by what they say."""
+
+
 class ChatAnswerWriter:
     """Writes one completion."""
 
     def __init__(self, head: AnswerHead) -> None:
         self._head = head
-        self._thoughts: list[str] = []
-        self._texts: list[str] = []
+        self._said: dict[BlockKind, list[str]] = {"thought": [], "text": [], "refusal": []}
+        self._annotations: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
 
     def start(self) -> bytes:
@@ -54,9 +65,11 @@ class ChatAnswerWriter:
             case BlockDelta() if block.kind == "thought" and not self._head.wants_thoughts:
                 return b""
             case BlockDelta():
-                thinks = block.kind == "thought"
-                (self._thoughts if thinks else self._texts).append(event.text)
-                return self._chunk({"reasoning_content" if thinks else "content": event.text})
+                self._said[block.kind].append(event.text)
+                return self._chunk({_MEMBERS[block.kind]: event.text})
+            case BlockCitation():
+                self._annotations.append(annotation(event.citation))
+                return self._chunk({"annotations": self._annotations[-1:]})
             case BlockEnd() if block.kind == "call":
                 self._calls.append(_call(block, block.text))
         return b""
@@ -77,9 +90,10 @@ class ChatAnswerWriter:
         return b": keep-alive\n\n"
 
     def _completion(self, reason: str, usage: Usage) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) or None}
-        if self._thoughts:
-            message["reasoning_content"] = "".join(self._thoughts)
+        said = {_MEMBERS[kind]: "".join(pieces) for kind, pieces in self._said.items() if pieces}
+        message: dict[str, Any] = {"role": "assistant", "content": None, **said}
+        if self._annotations:
+            message["annotations"] = self._annotations
         if self._calls:
             message["tool_calls"] = self._calls
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
@@ -119,10 +133,13 @@ def _call(block: Block, arguments: str) -> dict[str, Any]:
 
 def _usage(usage: Usage) -> dict[str, Any]:
     spent, made = usage.input or 0, usage.output or 0
+    cache = {"cached_tokens": usage.cached or 0}
+    if usage.cache_write is not None:
+        cache["cache_write_tokens"] = usage.cache_write
     return {
         "prompt_tokens": spent,
         "completion_tokens": made,
         "total_tokens": spent + made,
-        "prompt_tokens_details": {"cached_tokens": usage.cached or 0},
+        "prompt_tokens_details": cache,
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
     }

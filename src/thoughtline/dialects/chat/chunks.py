@@ -27,6 +27,8 @@ class ChatDelta(Struct, gc=False):
     reasoning_opaque: Any = None
     tool_calls: Any = None
     function_call: Any = None
+    refusal: Any = None
+    annotations: Any = None
 
 
 class ChatChoice(Struct, gc=False):
@@ -47,6 +49,9 @@ class ChatChunk(Struct, gc=False):
     usage: Any = None
     error: Any = None
     base_resp: Any = None  # how some servers report an error under status 200
+    x_groq: Any = None  # where Groq says its usage, and why a stream broke
+    citations: Any = None  # links of the whole answer, which each chunk may repeat
+    search_results: Any = None  # the same with their titles
 
 
 decode = msgspec.json.Decoder(ChatChunk).decode
@@ -65,7 +70,8 @@ def only_text(data: bytes) -> str | None:
     except REFUSED:
         return None
     choices = chunk.choices or ()
-    if len(choices) != 1 or (chunk.usage, chunk.error, chunk.base_resp) != (None, None, None):
+    about = (chunk.usage, chunk.error, chunk.base_resp, chunk.x_groq, chunk.citations)
+    if len(choices) != 1 or any(said is not None for said in about):
         return None
     (choice,) = choices
     if choice.index or choice.delta is None or (choice.finish_reason, choice.usage) != (None, None):

@@ -69,6 +69,8 @@ def output_parts(message: Mapping[str, Any], provenance: Provenance = ECHOED) ->
             parts.append(Text(text=content))
     elif content is not None:
         parts += _content(content, provenance)
+    if isinstance(refusal := message.get("refusal"), str) and refusal:
+        parts.append(Text(text=refusal, refused=True))
     if isinstance(calls := message.get("tool_calls"), list):
         for index, call in enumerate(calls):
             parts += _call(call, index, provenance)

@@ -21,6 +21,7 @@ from thoughtline.dialects.chat.chunks import (
     only_text,
     readable,
 )
+from thoughtline.dialects.chat.citations import annotated, listed
 from thoughtline.dialects.chat.message import element_text, is_thinking_chunk, said_function
 from thoughtline.dialects.chat.response import ChatBaseReader
 from thoughtline.dialects.limits import check_answer_parts
@@ -28,7 +29,7 @@ from thoughtline.dialects.reader import Stopwatch
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import join_surrogates, replace_surrogates
 from thoughtline.dialects.thoughts import make_thought
-from thoughtline.dialects.values import says_anything
+from thoughtline.dialects.values import says_anything, sequence
 from thoughtline.errors import Unreadable
 from thoughtline.log.canonical import plain_arguments
 from thoughtline.log.events import (
@@ -38,6 +39,7 @@ from thoughtline.log.events import (
     Reasoning,
     ReasoningDelta,
     ReasoningStart,
+    RefusalDelta,
     StreamEvent,
     TextDelta,
     ToolCall,
@@ -63,6 +65,8 @@ class ChatReader(ChatBaseReader):
         self._thinking: set[Stopwatch] = set()  # of thoughts that are growing
         self._shown_carrier: Carrier | None = None  # shown live, where a text comes twice
         self._announced = False  # a thought without text was
+        self._refusal: list[str] = []
+        self._links: tuple[Any, Any] = (None, None)  # of the whole answer
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         emitted: list[StreamEvent] = []
@@ -112,6 +116,10 @@ class ChatReader(ChatBaseReader):
             self.about(chunk)
         if chunk.base_resp is not None and self.outcome is None:
             self.fail_if_refused(chunk.base_resp)
+        if chunk.x_groq is not None:
+            self.about_groq(chunk.x_groq)
+        if chunk.citations is not None:
+            self._links = chunk.citations, chunk.search_results
         for choice in chunk.choices or ():
             if choice.index:
                 continue  # one of several answers: only the first is the turn's
@@ -140,6 +148,11 @@ class ChatReader(ChatBaseReader):
             self._take_calls(delta.tool_calls, emitted)
         if delta.function_call:
             self._take_calls([{"index": 0, "function": delta.function_call}], emitted)
+        if delta.refusal:
+            self._take_refusal(delta.refusal, emitted)
+        if delta.annotations:
+            self.count_elements(sequence(delta.annotations))
+            emitted += annotated(delta.annotations)
 
     # -- thoughts, text, calls -------------------------------------------------------------------
 
@@ -219,6 +232,12 @@ class ChatReader(ChatBaseReader):
                 self._close_thoughts(emitted)
             emitted.append(TextDelta(content))
 
+    def _take_refusal(self, refusal: Any, emitted: list[StreamEvent]) -> None:
+        if type(refusal) is str:
+            self._close_thoughts(emitted)
+            self._refusal.append(refusal)
+            emitted.append(RefusalDelta(refusal))
+
     def _take_chunk(self, element: dict[str, Any], emitted: list[StreamEvent]) -> None:
         """Take in a fragment of a thinking chunk (Mistral): chunks stand between texts."""
         if not self._content or self._text is not None:
@@ -284,7 +303,7 @@ class ChatReader(ChatBaseReader):
 
     @property
     def has_output(self) -> bool:
-        return bool(self._calls) or any(map(_has_text, self._content))
+        return bool(self._calls or self._refusal) or any(map(_has_text, self._content))
 
     def snapshot(self) -> list[Part]:
         parts: list[Part] = []
@@ -306,6 +325,7 @@ class ChatReader(ChatBaseReader):
             self._emit_thought(Carrier.THINK, replace_surrogates(thinking), emitted)
         if text:
             emitted.append(TextDelta(replace_surrogates(text)))
+        emitted += listed(*self._links)
 
     def _canonical(self) -> list[StreamEvent]:
         """Return the canonical events of everything that is complete."""
@@ -320,6 +340,9 @@ class ChatReader(ChatBaseReader):
                     emitted += self._reasoning(growing, thinking, finished, timed=not nth)
                 if text and finished:
                     emitted.append(AssistantMessage(parts=(Text(text=replace_surrogates(text)),)))
+        if self._refusal and finished:
+            refusal = replace_surrogates("".join(self._refusal))
+            emitted.append(AssistantMessage(parts=(Text(text=refusal, refused=True),)))
         for call in sorted(self._calls, key=lambda call: call.index) if finished else ():
             if call.watch is not None:
                 extra = PendingPart(Carrier.EXTRA_CONTENT, call.watch)

@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.chat.chunks import ChatChunk
+from thoughtline.dialects.chat.citations import annotated, listed
 from thoughtline.dialects.chat.message import (
     NAMES,
     OutputPart,
@@ -29,10 +30,11 @@ from thoughtline.dialects.limits import (
 )
 from thoughtline.dialects.reader import BaseReader, token_count
 from thoughtline.dialects.surrogates import replace_surrogates
-from thoughtline.dialects.values import mapping, says_anything
+from thoughtline.dialects.values import mapping, says_anything, string
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
     AssistantMessage,
+    Citation,
     Outcome,
     Reasoning,
     StopReason,
@@ -46,6 +48,10 @@ _FAILURES = frozenset({"error", "insufficient_system_resource"})
 """Finish reasons of a turn that failed."""
 
 
+_FILTERS = frozenset(
+    {"content_filter", "data_inspection_failed", "DataInspectionFailed", 1026, 1027}
+)
+"""Codes of errors that say a filter in the middle of an answer: Azure's, Qwen's and MiniMax's."""
 _STOPS = {
     "stop": StopReason.END,
     "tool_calls": StopReason.CALLS,
@@ -74,10 +80,17 @@ class ChatBaseReader(BaseReader):
         if isinstance(usage, dict) and says_anything(usage):
             self.usage = read_usage(usage)
 
+    def about_groq(self, said: Any) -> None:
+        """Take in Groq's member of a chunk: its usage, and why the stream broke off."""
+        self.count(mapping(said).get("usage"))
+        if says_anything(error := mapping(said).get("error")):
+            self.fail(error)
+
     def fail_if_refused(self, base: Any) -> None:
         """Take in MiniMax's `base_resp`: an error where its code is not 0."""
-        if isinstance(base, dict) and base.get("status_code"):
+        if isinstance(base, dict) and (code := base.get("status_code")):
             self.fail(base.get("status_msg"))
+            self.stop = StopReason.FILTER if code in _FILTERS else self.stop
 
     def finish(self, reason: Any) -> None:
         """Take in the finish reason, where there is one."""
@@ -94,6 +107,8 @@ class ChatBaseReader(BaseReader):
         """Take in an error of the provider; the reason of the first one stays."""
         if self.outcome is not Outcome.FAILED:
             super().fail(error)
+            if string(mapping(error).get("code")) in _FILTERS:
+                self.stop = StopReason.FILTER
 
 
 _MORE_COUNTS = frozenset(
@@ -159,6 +174,8 @@ class ChatAnswer(Struct):
     message: dict[str, Any] | None = None  # of the first choice
     raws: RawThoughts = {}  # the provider's own spelling of its thoughts
     base_resp: Any = None
+    citations: Any = None  # links of the whole answer
+    search_results: Any = None  # the same with their titles
 
 
 class _Choice(Struct):
@@ -172,6 +189,8 @@ class _Body(Struct):
     usage: Any = None
     error: Any = None
     base_resp: Any = None
+    citations: Any = None
+    search_results: Any = None
     choices: list[_Choice] | None = None
 
 
@@ -207,6 +226,8 @@ def decode(body: bytes) -> ChatAnswer:
         message,
         raws,
         read.base_resp,
+        read.citations,
+        read.search_results,
     )
 
 
@@ -229,6 +250,8 @@ def lenient(body: bytes) -> ChatAnswer:
         usage=document.get("usage"),
         error=document.get("error"),
         base_resp=document.get("base_resp"),
+        citations=document.get("citations"),
+        search_results=document.get("search_results"),
     )
     choices = document.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -253,6 +276,7 @@ class ChatBodyReader(ChatBaseReader):
     def __init__(self, *, clock: Clock, origin: Origin, sent: int) -> None:
         super().__init__(clock=clock, origin=origin, sent=sent)
         self._body: list[bytes] = []
+        self._links: list[Citation] = []
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         self._body.append(data)
@@ -273,7 +297,8 @@ class ChatBodyReader(ChatBaseReader):
         except (Unreadable, RecursionError):
             parts = []
         complete = self.outcome is not Outcome.FAILED
-        emitted = [_event(part) for part in parts if complete or type(part) is Thought]
+        emitted: list[StreamEvent] = [*self._links]
+        emitted += [_event(part) for part in parts if complete or type(part) is Thought]
         emitted += self.turn_end(reason)
         return emitted
 
@@ -293,6 +318,8 @@ class ChatBodyReader(ChatBaseReader):
             for name in ("content", "tool_calls"):
                 if isinstance(elements := answer.message.get(name), list):
                     check_answer_parts(len(elements))
+        annotations = answer.message.get("annotations")
+        self._links = annotated(annotations) + listed(answer.citations, answer.search_results)
         # When a thought began is unknown and stays so; when it was all there is known.
         timing = Timing(sent=self.sent, closed=self.now)
         return output_parts(answer.message, Provenance(self.served_origin(), timing, answer.raws))

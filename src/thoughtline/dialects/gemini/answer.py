@@ -13,14 +13,16 @@ from thoughtline.dialects.answers import (
     AnswerEnd,
     AnswerHead,
     Block,
+    BlockCitation,
     BlockDelta,
     BlockEnd,
     BlockEvent,
 )
 from thoughtline.dialects.content import checked_arguments
 from thoughtline.dialects.error_bodies import google_error
+from thoughtline.dialects.gemini.citations import grounding
 from thoughtline.dialects.upstream_errors import UpstreamError
-from thoughtline.log.events import StopReason
+from thoughtline.log.events import Citation, StopReason
 from thoughtline.log.usage import Usage
 
 _FINISH = {
@@ -38,6 +40,8 @@ class GeminiAnswerWriter:
     def __init__(self, head: AnswerHead) -> None:
         self._head = head
         self._parts: list[dict[str, Any]] = []
+        self._refused = False
+        self._citations: list[Citation] = []
         self._thought = False  # a thought came that no handle names yet
         self._sent = False  # of an array: something stands in it
 
@@ -54,8 +58,11 @@ class GeminiAnswerWriter:
                 self._thought = True
                 shown = {"text": event.text, "thought": True}
                 return self._take(shown) if self._head.wants_thoughts else b""
-            case BlockDelta() if block.kind == "text":
+            case BlockDelta() if block.kind in ("text", "refusal"):
+                self._refused |= block.kind == "refusal"
                 return self._take({"text": event.text})
+            case BlockCitation():
+                self._citations.append(event.citation)
             case BlockEnd() if block.kind == "call":
                 return self._take(self._call(block))
             case BlockEnd() if block.kind == "thought":
@@ -77,12 +84,16 @@ class GeminiAnswerWriter:
 
     def finish(self, end: AnswerEnd) -> bytes:
         last = [{"text": "", "thoughtSignature": self._head.handle(0)}] if self._thought else []
-        usage = _usage(end.usage)
-        reason = _FINISH.get(end.stop, "STOP")
+        reason = "SAFETY" if self._refused else _FINISH.get(end.stop, "STOP")
+        parts = last if self._head.stream else [*_joined(self._parts), *last]
+        response = self._response(parts, reason) | {"usageMetadata": _usage(end.usage)}
+        if self._citations:
+            said = [part["text"] for part in self._parts if "text" in part and len(part) == 1]
+            links = grounding(self._citations, "".join(said))
+            response["candidates"][0]["groundingMetadata"] = links
         if not self._head.stream:
-            parts = [*_joined(self._parts), *last]
-            return splice.dumps(self._response(parts, reason) | {"usageMetadata": usage})
-        made = self._event(self._response(last, reason) | {"usageMetadata": usage})
+            return splice.dumps(response)
+        made = self._event(response)
         return made + b"]" if self._head.array else made
 
     def fail_with(self, error: UpstreamError) -> bytes:

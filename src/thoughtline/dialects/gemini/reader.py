@@ -13,6 +13,7 @@ from msgspec import Raw, Struct, field
 
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
+from thoughtline.dialects.gemini.citations import Passage, located, passages
 from thoughtline.dialects.gemini.json_objects import JsonObjects
 from thoughtline.dialects.gemini.parts import (
     SEPARATE,
@@ -31,6 +32,7 @@ from thoughtline.dialects.surrogates import replace_surrogates
 from thoughtline.dialects.values import mapping, says_anything
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
+    Citation,
     Delta,
     Outcome,
     ReasoningDelta,
@@ -76,6 +78,10 @@ class _Candidate(Struct, gc=False):
     content: _Content
     finish: None = field(default=None, name="finishReason")
     finish_reason: None = None
+    grounding: None = field(default=None, name="groundingMetadata")
+    grounding_metadata: None = None
+    copied: None = field(default=None, name="citationMetadata")
+    citation_metadata: None = None
     index: Literal[0] | None = None
 
 
@@ -104,6 +110,7 @@ class GeminiReader(BaseReader):
         self._calls = 0
         self._counts = _NONE
         self._broken = False  # the provider reported an error
+        self._passages: list[Passage] = []
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         self.tick()
@@ -134,12 +141,15 @@ class GeminiReader(BaseReader):
         if self._body is not None:
             body, self._body = b"".join(self._body), None
             check_answer(body)
+            said: list[Delta] = []
             for document in JsonObjects(max_size=len(body)).feed(body):
-                self._event(document, [])
+                self._event(document, said)
+            if self.stop is StopReason.FILTER:  # nothing of it is canonical
+                emitted += said
         if self._ended:
             return [*emitted]
         self._count()
-        return [*emitted, *self._canonical(), *self.turn_end(reason)]
+        return [*emitted, *self._citations(), *self._canonical(), *self.turn_end(reason)]
 
     # -- one response of many --------------------------------------------------------------------
 
@@ -189,6 +199,8 @@ class GeminiReader(BaseReader):
                 if isinstance(parts, list):
                     self.count_elements(parts)
                     self._parts(parts, raw_parts(data, place, parts), emitted)
+                self._passages += passages(candidate)
+                check_answer_parts(len(self._passages))
                 self._finish(_reason(member(candidate, "finishReason"), _FINISHES), emitted)
                 break
 
@@ -299,6 +311,13 @@ class GeminiReader(BaseReader):
             return
         if isinstance(counts, dict):
             self.usage = _usage(counts)
+
+    def _citations(self) -> list[Citation]:
+        """Return the links, which are counted from the beginning of all that is said."""
+        if not self._passages:
+            return []
+        said = "".join(more for run in self._runs if run.kind == "text" for more in run.texts)
+        return located(self._passages, replace_surrogates(said))
 
     def _canonical(self) -> list[StreamEvent]:
         """Return the canonical events of everything that is complete, in order of arrival.

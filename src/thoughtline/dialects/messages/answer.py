@@ -13,6 +13,7 @@ from thoughtline.dialects.answers import (
     AnswerEnd,
     AnswerHead,
     Block,
+    BlockCitation,
     BlockDelta,
     BlockEnd,
     BlockEvent,
@@ -20,6 +21,7 @@ from thoughtline.dialects.answers import (
 )
 from thoughtline.dialects.content import checked_arguments
 from thoughtline.dialects.error_bodies import anthropic_error
+from thoughtline.dialects.messages.citations import citation_block
 from thoughtline.dialects.upstream_errors import UpstreamError
 from thoughtline.log.events import StopReason
 from thoughtline.log.usage import Usage
@@ -33,6 +35,7 @@ _STOP = {
 }
 _DELTAS = {
     "text": ("text_delta", "text"),
+    "refusal": ("text_delta", "text"),
     "thought": ("thinking_delta", "thinking"),
     "call": ("input_json_delta", "partial_json"),
 }
@@ -46,6 +49,7 @@ class MessagesAnswerWriter:
         self._blocks: list[dict[str, Any]] = []
         self._open: Block | None = None
         self._begun = False  # the open block is announced
+        self._refused = False
 
     def start(self) -> bytes:
         usage = _usage(Usage(input=self._head.input_estimate, output=1))
@@ -60,6 +64,7 @@ class MessagesAnswerWriter:
         match event:
             case BlockStart():
                 self._open = block
+                self._refused |= block.kind == "refusal"
                 # A thought with nothing to read is a block of another type: wait for its text.
                 self._begun = block.kind != "thought" or not self._head.wants_thoughts
                 return self._announce(block) if self._begun else b""
@@ -72,6 +77,15 @@ class MessagesAnswerWriter:
                 return made + self._delta(block, {"type": kind, member: event.text})
             case BlockEnd():
                 return self._done(block)
+            case BlockCitation():
+                return self._cite(block, citation_block(event.citation))
+
+    def _cite(self, block: Block, citation: dict[str, Any]) -> bytes:
+        """A link of a text; of a stream only while its block is open."""
+        if block is self._open:
+            return self._delta(block, {"type": "citations_delta", "citation": citation})
+        self._blocks[block.index].setdefault("citations", []).append(citation)
+        return b""
 
     def _announce(self, block: Block) -> bytes:
         start: dict[str, Any] = {"type": "text", "text": ""}
@@ -107,7 +121,7 @@ class MessagesAnswerWriter:
         return made + self._event("content_block_stop", index=block.index)
 
     def finish(self, end: AnswerEnd) -> bytes:
-        stop = _STOP.get(end.stop, "end_turn")
+        stop = "refusal" if self._refused else _STOP.get(end.stop, "end_turn")
         text = end.stop_text if stop == "stop_sequence" else None
         if not self._head.stream:
             blocks = self._blocks or [{"type": "text", "text": ""}]
@@ -137,7 +151,7 @@ class MessagesAnswerWriter:
         return self._event("ping")
 
     def _message(
-        self, blocks: list[Any], stop: str | None, text: str | None, usage: dict[str, int]
+        self, blocks: list[Any], stop: str | None, text: str | None, usage: dict[str, Any]
     ) -> dict[str, Any]:
         return {
             "id": f"msg_{self._head.id}",
@@ -161,12 +175,15 @@ def _name(block: Block) -> str:
     return block.tool.name if block.tool is not None else ""
 
 
-def _usage(usage: Usage) -> dict[str, int]:
+def _usage(usage: Usage) -> dict[str, Any]:
     """This API counts what was read from its cache, or written to it, beside the input."""
     cached, written = usage.cached or 0, usage.cache_write or 0
-    return {
+    counts: dict[str, Any] = {
         "input_tokens": max((usage.input or 0) - cached - written, 0),
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": cached,
         "output_tokens": usage.output or 0,
     }
+    if usage.reasoning is not None:
+        counts["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    return counts

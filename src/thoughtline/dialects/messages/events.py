@@ -16,6 +16,7 @@ from thoughtline.dialects.messages.patch import block_blob
 from thoughtline.dialects.reader import Stopwatch, load_leniently
 from thoughtline.dialects.splice import Span
 from thoughtline.dialects.surrogates import json_string, replace_surrogates
+from thoughtline.dialects.values import sequence
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import AssistantMessage, ToolCall
 from thoughtline.log.parts import Call, Text
@@ -29,6 +30,7 @@ class MessageDelta(Struct, gc=False):
     signature: Any = None
     partial_json: Any = None
     content: Any = None
+    citation: Any = None
     stop_reason: Any = None
     stop_sequence: Any = None
 
@@ -106,7 +108,17 @@ class PendingBlock:
     block with that member filled in; fields that are not known keep their bytes.
     """
 
-    __slots__ = ("closed", "kind", "nth", "pieces", "raw", "signature", "value", "watch")
+    __slots__ = (
+        "citations",
+        "closed",
+        "kind",
+        "nth",
+        "pieces",
+        "raw",
+        "signature",
+        "value",
+        "watch",
+    )
 
     def __init__(self, raw: bytes, value: dict[str, Any]) -> None:
         self.raw = raw  # as announced
@@ -117,6 +129,7 @@ class PendingBlock:
         self.watch: Stopwatch | None = None
         self.nth = 0  # among the calls
         self.closed = False
+        self.citations = sequence(value.get("citations"))
 
     def start(self, key: str) -> str:
         """Return a member as it was announced."""

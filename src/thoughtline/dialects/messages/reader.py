@@ -11,6 +11,7 @@ from typing import Any
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.limits import TooComplex, check_answer, check_answer_parts
+from thoughtline.dialects.messages.citations import cited
 from thoughtline.dialects.messages.events import (
     REFUSED,
     MessageDelta,
@@ -63,6 +64,8 @@ class MessagesReader(BaseReader):
         self._calls = 0
         self._stopped = False  # a stop reason was given: the output is complete
         self._counts: dict[str, Any] = {}
+        self._measured = 0  # blocks, of which the texts have so many characters
+        self._said = 0
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         if self._sse is None:
@@ -80,7 +83,7 @@ class MessagesReader(BaseReader):
         if self._sse is None:
             body, self._body = b"".join(self._body), []
             check_answer(body)
-            self._read_body(body)
+            self._read_body(body, emitted)
         else:
             for event in self._sse.finish():
                 self._event(event.data, emitted)
@@ -135,6 +138,9 @@ class MessagesReader(BaseReader):
             if type(delta.text) is str:
                 block.pieces.append(delta.text)
                 emitted.append(TextDelta(delta.text))
+            elif delta.citation is not None:
+                check_answer_parts(len(block.citations))
+                block.citations.append(delta.citation)
         elif kind == "thinking":
             if type(delta.thinking) is str and (delta.thinking or not delta.signature):
                 block.pieces.append(delta.thinking)
@@ -198,6 +204,18 @@ class MessagesReader(BaseReader):
             block.closed = True
             if block.watch is not None:
                 emitted.append(self.reasoning_end(block.watch))
+            if block.citations:
+                self._cite(block, emitted)
+
+    def _cite(self, block: PendingBlock, emitted: list[Delta]) -> None:
+        """Emit the links of a text, which say what all of it rests on."""
+        while self._blocks[self._measured] is not block:
+            before = self._blocks[self._measured]
+            self._said += len(before.text()) if before.kind == "text" else 0
+            self._measured += 1
+        end = self._said + len(block.text())
+        for citation in block.citations:
+            emitted += cited(citation, self._said, end)
 
     # -- what is said about the response ---------------------------------------------------------
 
@@ -279,7 +297,7 @@ class MessagesReader(BaseReader):
 
     # -- a whole body ----------------------------------------------------------------------------
 
-    def _read_body(self, body: bytes) -> None:
+    def _read_body(self, body: bytes, emitted: list[Delta]) -> None:
         """Read a body that was not streamed: every block comes complete, in its exact JSON."""
         try:
             document = splice.loads(body)
@@ -297,7 +315,7 @@ class MessagesReader(BaseReader):
         check_answer_parts(len(content))
         for index, raw in enumerate(_raws(body, content)):
             self._start(index, raw, [])
-            self._stop(index, [])
+            self._stop(index, emitted)
         self._finish(document.get("stop_reason"), document.get("stop_sequence"))
         self.done = True
 

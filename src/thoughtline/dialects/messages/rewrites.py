@@ -9,6 +9,7 @@ from typing import Any
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import Rewrites
 from thoughtline.dialects.content import joined_text
+from thoughtline.dialects.messages.citations import drop_foreign_citations
 from thoughtline.dialects.messages.patch import THINKING
 from thoughtline.dialects.splice import Span
 
@@ -115,4 +116,8 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-REWRITES = Rewrites(drop_clear_thinking=drop_clear_thinking, flatten_tool_loop=flatten_tool_loop)
+REWRITES = Rewrites(
+    drop_clear_thinking=drop_clear_thinking,
+    drop_foreign_citations=drop_foreign_citations,
+    flatten_tool_loop=flatten_tool_loop,
+)

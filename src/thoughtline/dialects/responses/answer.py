@@ -13,14 +13,16 @@ from thoughtline.dialects.answers import (
     AnswerEnd,
     AnswerHead,
     Block,
+    BlockCitation,
     BlockDelta,
     BlockEnd,
     BlockEvent,
     BlockStart,
 )
 from thoughtline.dialects.content import whole_numbers
+from thoughtline.dialects.responses.citations import annotation
 from thoughtline.dialects.upstream_errors import ErrorKind, UpstreamError
-from thoughtline.log.events import StopReason
+from thoughtline.log.events import Citation, StopReason
 from thoughtline.log.index import client_response_id
 from thoughtline.log.parts import ToolKind
 from thoughtline.log.usage import Usage
@@ -42,7 +44,9 @@ _CODES = {
     ErrorKind.RATE_LIMIT: "rate_limit_exceeded",
 }
 """Codes of a response that failed: of errors that come in a stream, these are told apart."""
-_PREFIXES = {"thought": "rs_", "text": "msg_", "call": "fc_"}
+_PREFIXES = {"thought": "rs_", "text": "msg_", "refusal": "msg_", "call": "fc_"}
+_TEXTS = {"text": "output_text", "refusal": "refusal"}
+"""Names of the parts that messages have."""
 
 
 class ResponsesAnswerWriter:
@@ -52,6 +56,7 @@ class ResponsesAnswerWriter:
         self._head = head
         self._sequence = 0
         self._items: list[dict[str, Any]] = []
+        self._annotations: dict[int, list[dict[str, Any]]] = {}  # by block
         self._open: Block | None = None
         self._part: dict[str, Any] = {}  # of the open item: what all of its events repeat
         self._growth: tuple[bytes, bytes, bytes] | None = None  # of the open item: its deltas
@@ -79,6 +84,20 @@ class ResponsesAnswerWriter:
                 return self._delta(event.block, event.text)
             case BlockEnd():
                 return self._done(event.block)
+            case BlockCitation():
+                return self._cite(event.block, event.citation)
+
+    def _cite(self, block: Block, citation: Citation) -> bytes:
+        said = self._annotations.setdefault(block.index, [])
+        said.append(annotation(citation, block.start))
+        return self._event(
+            "response.output_text.annotation.added",
+            item_id=self._id(block),
+            output_index=block.index,
+            content_index=0,
+            annotation_index=len(said) - 1,
+            annotation=said[-1],
+        )
 
     def finish(self, end: AnswerEnd) -> bytes:
         reason = _INCOMPLETE.get(end.stop, "")
@@ -115,9 +134,10 @@ class ResponsesAnswerWriter:
         self._growth = self._growth_of(block)
         item = self._item(block, "in_progress", empty=True)
         made = self._event("response.output_item.added", output_index=block.index, item=item)
-        if block.kind == "text":
+        if block.kind in _TEXTS:
+            part = self._content(block, "")
             return made + self._event(
-                "response.content_part.added", **self._part, content_index=0, part=_output_text("")
+                "response.content_part.added", **self._part, content_index=0, part=part
             )
         if block.kind == "thought" and self._head.wants_summary:
             return made + self._event(
@@ -142,6 +162,8 @@ class ResponsesAnswerWriter:
         name, place, more = "", {}, b""
         if block.kind == "text":
             name, place, more = "output_text", {"content_index": 0}, b',"logprobs":[]'
+        elif block.kind == "refusal":
+            name, place = "refusal", {"content_index": 0}
         elif block.kind == "thought" and self._head.wants_summary:
             name, place = "reasoning_summary_text", {"summary_index": 0}
         elif block.kind == "thought":
@@ -167,20 +189,20 @@ class ResponsesAnswerWriter:
     def _closing(self, block: Block) -> list[bytes]:
         text = block.text
         match block.kind:
-            case "text":
+            case "text" | "refusal" as said:
+                texts = {"text": text, "logprobs": []} if said == "text" else {"refusal": text}
                 return [
                     self._event(
-                        "response.output_text.done",
+                        f"response.{_TEXTS[said]}.done",
                         **self._part,
                         content_index=0,
-                        text=text,
-                        logprobs=[],
+                        **texts,
                     ),
                     self._event(
                         "response.content_part.done",
                         **self._part,
                         content_index=0,
-                        part=_output_text(text),
+                        part=self._content(block, text),
                     ),
                 ]
             case "thought" if self._head.wants_summary:
@@ -217,8 +239,8 @@ class ResponsesAnswerWriter:
 
     def _item(self, block: Block, status: str, *, empty: bool = False) -> dict[str, Any]:
         id, text = self._id(block), "" if empty else block.text
-        if block.kind == "text":
-            content = [] if empty else [_output_text(text)]
+        if block.kind in _TEXTS:
+            content = [] if empty else [self._content(block, text)]
             return {
                 "id": id,
                 "type": "message",
@@ -230,6 +252,13 @@ class ResponsesAnswerWriter:
             return self._thought(block, id, text)
         free = _tool_kind(block) is ToolKind.CUSTOM
         return _call(block, id, text if free else whole_numbers(text), status)
+
+    def _content(self, block: Block, text: str) -> dict[str, Any]:
+        """The part of a message that a text is; its links may come when it is complete."""
+        if block.kind == "refusal":
+            return {"type": "refusal", "refusal": text}
+        links = self._annotations.setdefault(block.index, []) if text else []
+        return {"type": "output_text", "text": text, "annotations": links, "logprobs": []}
 
     def _thought(self, block: Block, id: str, text: str) -> dict[str, Any]:
         item: dict[str, Any] = {"id": id, "type": "reasoning", "summary": []}
@@ -283,10 +312,6 @@ _ARGUMENT_EVENTS = {
 
 def _tool_kind(block: Block) -> ToolKind:
     return block.tool.kind if block.tool is not None else ToolKind.FUNCTION
-
-
-def _output_text(text: str) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
 def _call(block: Block, id: str, arguments: str, status: str) -> dict[str, Any]:

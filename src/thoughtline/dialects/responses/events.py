@@ -37,7 +37,7 @@ class ServerEvent(Struct, gc=False):
 class OutputItem:
     """One item of an output, and when it came."""
 
-    __slots__ = ("closed", "id", "raw", "shown", "value", "watch")
+    __slots__ = ("cited", "closed", "id", "raw", "shown", "value", "watch")
 
     def __init__(self, value: dict[str, Any], raw: str) -> None:
         self.value = value
@@ -46,6 +46,7 @@ class OutputItem:
         self.watch: Stopwatch | None = None
         self.closed: int | None = None
         self.shown: list[str] = []  # live text of a thought that is still open
+        self.cited = False  # its links were told
 
     @property
     def sealed(self) -> bool:

@@ -91,17 +91,25 @@ def output_part(item: Any, raw: str = "") -> Thought | Text | Call | Blob:
         case "t":
             return make_thought(Carrier.ITEM, item, raw or None)
         case "x":
+            content = item.get("content")
             return Text(
-                text=_message_text(item.get("content")),
+                text=_message_text(content),
                 id=string_member(item, "id"),
                 phase=string_member(item, "phase"),
                 raw=raw,
+                refused=isinstance(content, list) and is_refusal(content),
             )
         case "c":
             return _call(item, what, raw)
     if what.startswith("compaction") and (seal := string_member(item, "encrypted_content")):
         return Blob(kind=what, digest=keys.string_digest(seal), raw=raw, sealed=True)
     return replace(blob(what or "unknown", item), raw=raw)
+
+
+def is_refusal(content: Any) -> bool:
+    """Return whether all that a message says is that the model will not answer."""
+    types = {element.get("type") for element in content if isinstance(element, dict)}
+    return types == {"refusal"}
 
 
 def _message_text(content: Any) -> str:

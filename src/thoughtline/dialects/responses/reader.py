@@ -16,11 +16,12 @@ from thoughtline.dialects import splice
 from thoughtline.dialects.limits import check_answer, check_answer_parts
 from thoughtline.dialects.reader import BaseReader, Stopwatch
 from thoughtline.dialects.responses import events
+from thoughtline.dialects.responses.citations import annotated
 from thoughtline.dialects.responses.events import LiveCall, OutputItem, ServerEvent, read_event
 from thoughtline.dialects.responses.items import ARGUMENTS, item_type, output_part, string_member
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
-from thoughtline.dialects.values import mapping, says_anything
+from thoughtline.dialects.values import mapping, says_anything, sequence, string
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys
 from thoughtline.log.events import (
@@ -29,6 +30,7 @@ from thoughtline.log.events import (
     Reasoning,
     ReasoningDelta,
     ReasoningStart,
+    RefusalDelta,
     StopReason,
     StreamEvent,
     TextDelta,
@@ -37,7 +39,12 @@ from thoughtline.log.events import (
 )
 from thoughtline.log.parts import Blob, Call, Carrier, Origin, Part, Text, Thought, Timing
 
-_STOPS = {"max_output_tokens": StopReason.LENGTH, "content_filter": StopReason.FILTER}
+_STOPS = {
+    "max_output_tokens": StopReason.LENGTH,
+    "content_filter": StopReason.FILTER,
+    "invalid_prompt": StopReason.FILTER,  # of a response that failed, as the one below
+    "image_content_policy_violation": StopReason.FILTER,
+}
 _OUTCOMES = {
     "completed": Outcome.COMPLETED,
     "incomplete": Outcome.CAPPED,
@@ -59,6 +66,8 @@ class ResponsesReader(BaseReader):
         self._calls: dict[str | int | None, LiveCall] = {}  # by item id and by output index
         self._call_count = 0
         self._has_output = False  # an item that is no thought was announced
+        self._said = 0  # characters of the messages so far
+        self._announced = self._grew = False  # since the last item that was done
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         if self._sse is None:
@@ -107,7 +116,13 @@ class ResponsesReader(BaseReader):
 
     def _text_delta(self, event: ServerEvent, emitted: list[StreamEvent]) -> None:
         if event.delta:
+            self._grew = True
             emitted.append(TextDelta(event.delta))
+
+    def _refusal_delta(self, event: ServerEvent, emitted: list[StreamEvent]) -> None:
+        if event.delta:
+            self._grew = True
+            emitted.append(RefusalDelta(event.delta))
 
     def _thought_delta(self, event: ServerEvent, emitted: list[StreamEvent]) -> None:
         id = event.item_id or ""
@@ -117,6 +132,7 @@ class ResponsesReader(BaseReader):
         if item.watch is not None:
             item.watch.touch(self.now)
         if event.delta:
+            self._grew = True
             item.shown.append(event.delta)
             emitted.append(ReasoningDelta(event.delta, id))
 
@@ -159,6 +175,7 @@ class ResponsesReader(BaseReader):
         item = events.item(event)
         if item is None:
             return
+        self._announced = True
         if item_type(item.value) == "reasoning":
             watch = self._begin(item, event.output_index).watch
             emitted.append(ReasoningStart(item.id, watch.at if watch else None))
@@ -193,10 +210,12 @@ class ResponsesReader(BaseReader):
         if item is None:
             return
         item.closed = self.now
+        self._say_late(item, event, emitted)
         if item_type(item.value) == "reasoning":
             item.watch = self._close(item.id, event.output_index, emitted)
         else:
             self._complete(item, event.output_index, emitted)
+            self._cite(item, emitted)
         place = self._places.setdefault(item.id, len(self._items)) if item.id else len(self._items)
         if place == len(self._items):
             self._items.append(item)
@@ -204,6 +223,19 @@ class ResponsesReader(BaseReader):
         else:  # sent twice: the last item counts, with the first one's timing
             item.watch, item.closed = self._items[place].watch, self._items[place].closed
             self._items[place] = item
+
+    def _say_late(self, item: OutputItem, event: ServerEvent, emitted: list[StreamEvent]) -> None:
+        """Emit a text or a thought that grew by no delta: some servers say it only as a whole."""
+        late = self._announced and not self._grew
+        self._announced = self._grew = False
+        if not late or not (item.value.get("summary") or item.value.get("content")):
+            return
+        part = _part(item)
+        if isinstance(part, Text):
+            emitted.append(RefusalDelta(part.text) if part.refused else TextDelta(part.text))
+        elif isinstance(part, Thought) and part.text:
+            opened = self._open_item(item.id, event.output_index)
+            emitted.append(ReasoningDelta(part.text, opened.id if opened else item.id))
 
     def _close(self, id: str, index: int | None, emitted: list[StreamEvent]) -> Stopwatch | None:
         opened = self._open_item(id, index)
@@ -213,6 +245,15 @@ class ResponsesReader(BaseReader):
         emitted.append(self.reasoning_end(opened.watch, opened.id or id))
         self._open = {key: other for key, other in self._open.items() if other is not opened}
         return opened.watch
+
+    def _cite(self, item: OutputItem, emitted: list[StreamEvent]) -> None:
+        """Emit the links of a message, once."""
+        if item_type(item.value) != "message" or item.cited:
+            return
+        item.cited = True
+        content = item.value.get("content")
+        emitted += annotated(content, self._said)
+        self._said += len("".join(string(mapping(p).get("text")) for p in sequence(content)))
 
     # -- in between ------------------------------------------------------------------------------
 
@@ -277,7 +318,8 @@ class ResponsesReader(BaseReader):
         self.outcome = _OUTCOMES.get(status, Outcome.ABORTED)
         if self.outcome is not Outcome.COMPLETED:
             self.reason = events.error_message(response) or status
-        self.stop = _STOPS.get(self.reason, StopReason.END if self.done else None)
+        code = string(mapping(response.get("error")).get("code"))
+        self.stop = _STOPS.get(code or self.reason, StopReason.END if self.done else None)
         self._fill(output, emitted)
         emitted += self._canonical()
 
@@ -321,6 +363,8 @@ class ResponsesReader(BaseReader):
         emitted: list[StreamEvent] = []
         items, self._items = self._items, []
         for item in items:
+            self._cite(item, emitted)
+        for item in items:
             part = _part(item)
             if isinstance(part, Thought):
                 thought = replace(part, origin=self.served_origin(), timing=self._item_timing(item))
@@ -363,7 +407,7 @@ class ResponsesReader(BaseReader):
         "response.reasoning_text.delta": _thought_delta,
         "response.function_call_arguments.delta": _arguments,
         "response.custom_tool_call_input.delta": _arguments,
-        "response.refusal.delta": _text_delta,
+        "response.refusal.delta": _refusal_delta,
         "response.reasoning_summary_part.added": _paragraph,
         "response.created": _created,
         "response.in_progress": _created,
