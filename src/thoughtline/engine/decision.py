@@ -170,7 +170,8 @@ def decide(asked: RequestDecision) -> RequestDecision:
     try:
         fields = {**plan.fields, **overrides.fields}
         if asked.target.policy.asks and not plan.fields and asked.path.thinking is not False:
-            fields |= switch_fields(asked.request.body, asked.target.policy.asks, fields)
+            readable = asked.with_body().request.body
+            fields |= switch_fields(readable, asked.target.policy.asks, fields)
         composed = asked.source.compose(asked.request, asked.path, plan, fields)
         body = composed.body
         for rewrite in overrides.rewrites:
