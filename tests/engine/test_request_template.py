@@ -47,7 +47,9 @@ CASES = [(name, options) for name, several in OPTIONS.items() for options in sev
 
 
 def template(name, **more):
-    target = Target(origin=Origin(dialect=name, provider="any"), policy=Policy(name="any", dialect=name))
+    target = Target(
+        origin=Origin(dialect=name, provider="any"), policy=Policy(name="any", dialect=name)
+    )
     return RequestTemplate(dialect=DIALECTS[name], target=target, model="m", **more)
 
 

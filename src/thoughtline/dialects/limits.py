@@ -23,8 +23,8 @@ MAX_COST = 64 << 20
 COST_PER_BYTE = 7
 """Bytes of memory that they may take for each byte of the text."""
 MAX_KEYS = 300_000
-"""Members that the objects of a text may have in all, six for each part: a dict that grows holds the
-interpreter ten times as long as a list."""
+"""Members that the objects of a text may have in all, six for each part: a dict that grows holds
+the interpreter ten times as long as a list."""
 FREE_ANSWER_COST = 2 << 20
 ANSWER_COST_PER_BYTE = 3
 """The same for answers."""
