@@ -5,6 +5,10 @@ import json
 import pytest
 
 from support.command_line import chat, run
+from thoughtline.cli.rendering import rendered_turn
+from thoughtline.log.events import Outcome
+from thoughtline.log.parts import Call, Result, Text
+from thoughtline.log.turns import Turn
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -61,3 +65,17 @@ def test_what_failed_and_what_stayed_behind_is_shown():
     shown = run("show", "last").output
     assert "(failed: 404: model: x)" in shown
     assert "left out: foreign provider" in shown
+
+
+def test_a_clients_notes_are_folded_and_results_have_the_name_of_their_tool():
+    notes = "<system-reminder>Today is Monday.</system-reminder>"
+    asked = Turn(
+        input=(Text(text=f"{notes}\nMend it"),), output=(Call(id="c1", name="ls", arguments="{}"),)
+    )
+    assert list(rendered_turn(asked, thoughts=False))[:2] == [
+        ("you", "Mend it"),
+        ("note", f"(notes of the client, {len(notes) + 1} characters)"),
+    ]
+    heard = Turn(input=(Result(call="c1", content="a.py"),), outcome=Outcome.COMPLETED)
+    lines = rendered_turn(heard, thoughts=False, tools={"c1": "ls"})
+    assert list(lines) == [("tool", "← ls  a.py")]

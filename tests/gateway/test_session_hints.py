@@ -5,7 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from support.gateway import Answer, InProcessGateway, ScriptedWire
+from support.gateway import Answer, InProcessGateway, ScriptedWire, TurnClient, gateway_with
+from thoughtline.inspector.outline import SessionOutline
+from thoughtline.log.parts import Text
+from thoughtline.log.sessions import Session
 
 PATH = "/v1/chat/completions"
 HINT = "x-thoughtline-session"
@@ -146,3 +149,38 @@ async def test_twenty_at_once_are_told_apart_by_their_hints(named):
         back = wire.bodies[-1]["messages"][1].get("reasoning_content")
         own = had.json["choices"][0]["message"]["reasoning_content"]
         assert back == own if named else not (back or "").strip()
+
+
+@pytest.mark.parametrize("first", ["title", "conversation"])
+async def test_a_request_for_a_title_is_beside_the_conversation(first):
+    """Coding agents ask for a title under the id of the conversation, without its tools."""
+    gateway = gateway_with("deepseek", "deepseek")
+    named = {HINT: "one"}
+    title = TurnClient(gateway, "chat", "deepseek-v4-pro", headers=named, tools=())
+    talk = TurnClient(gateway, "chat", "deepseek-v4-pro", headers=named, keep=False)
+    asked = Text(text="Give <session>Mend the tests</session> a title.")
+    if first == "title":
+        await title.say(asked)
+    for parts in ([Text(text="Mend the tests")], None, None):
+        answer = await talk.say(*(parts or talk.next()))
+    if first == "conversation":
+        await title.say(asked)
+    session = answer.header("x-thoughtline-session")
+    events = await gateway.store.read(session)
+    folded, outline = Session(session).extend(events), SessionOutline(session)
+    for event in events:
+        outline.apply(event)
+    for tree in (folded, outline):
+        assert tree.heads == [answer.header("x-thoughtline-turn")]
+        assert (tree.branch_points, len(tree.side_requests)) == ({}, 1)
+    assert outline.title == "Mend the tests"
+
+
+async def test_a_first_message_that_was_edited_is_a_branch():
+    gateway = gateway_with("deepseek", "deepseek")
+    for words in ("Mend it", "Mend them"):
+        client = TurnClient(gateway, "chat", "deepseek-v4-pro", headers={HINT: "one"})
+        answer = await client.say(Text(text=words))
+    session = answer.header("x-thoughtline-session")
+    folded = Session(session).extend(await gateway.store.read(session))
+    assert (len(folded.heads), len(folded.side_requests)) == (2, 0)

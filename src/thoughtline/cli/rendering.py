@@ -4,8 +4,9 @@ Texts come from people and models, so control characters are escaped before they
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -26,10 +27,12 @@ from thoughtline.log.events import (
     UserMessage,
 )
 from thoughtline.log.parts import Blob, Call, Decision, Part, Result, Text, Thought
+from thoughtline.log.titles import without_notes
 from thoughtline.log.turns import Turn
 
 MAX_LENGTH = 300  # characters of a result or of arguments
 SHORT_ID = 12  # characters
+NO_TOOLS: Mapping[str, str] = MappingProxyType({})
 
 
 def clean(text: str) -> str:
@@ -54,10 +57,15 @@ def short_ids(ids: Sequence[str]) -> list[str]:
     return [end if ends.count(end) == 1 else id for id, end in zip(ids, ends, strict=True)]
 
 
-def rendered_turn(turn: Turn, *, thoughts: bool) -> Iterator[tuple[str, str]]:
-    """The lines of a turn, each with a style: you, tool, thought, call, said or note."""
+def rendered_turn(
+    turn: Turn, *, thoughts: bool, tools: Mapping[str, str] = NO_TOOLS
+) -> Iterator[tuple[str, str]]:
+    """The lines of a turn, each with a style: you, tool, thought, call, said or note.
+
+    `tools` are the names of the tools by the ids of earlier calls, which results name.
+    """
     for part in turn.input:
-        yield from _input_lines(part)
+        yield from _input_lines(part, tools)
     timed = {
         span.place: span for span in thought_spans(turn)
     }  # sibling carriers of one thought count once
@@ -73,18 +81,27 @@ def rendered_turn(turn: Turn, *, thoughts: bool) -> Iterator[tuple[str, str]]:
     yield from (("note", line) for line in _not_replayed(turn))
 
 
-def _input_lines(part: Part) -> Iterator[tuple[str, str]]:
+def _input_lines(part: Part, tools: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     match part:
         case Text():
-            yield "you", clean(part.text)
+            yield from _spoken_lines(part.text)
         case Result():
-            mark = "✗" if part.error else "←"
-            yield "tool", f"{mark} {brief(part.name or part.call)}  {brief(part.content)}"
+            mark, name = "✗" if part.error else "←", part.name or tools.get(part.call, part.call)
+            yield "tool", f"{mark} {brief(name)}  {brief(part.content)}"
         case Decision() if part.verdict != "allow":  # that it was allowed shows by its result
             why = f" ({brief(part.reason)})" if part.reason else ""
             yield "tool", f"{part.verdict}{why}"
         case Blob():
             yield "you", f"[{brief(part.kind)}]"
+
+
+def _spoken_lines(text: str) -> Iterator[tuple[str, str]]:
+    """What a person said; the notes that a client put before it are folded away."""
+    words = without_notes(text)
+    if words:
+        yield "you", clean(words)
+    if folded := len(text.strip()) - len(words):
+        yield "note", f"(notes of the client, {folded:,} characters)"
 
 
 def _thought_lines(

@@ -6,21 +6,10 @@ import click
 from msgspec import Struct
 
 from thoughtline.cli.rendering import ago, brief, short_id, short_ids
-from thoughtline.errors import Unreadable
-from thoughtline.log.events import (
-    DAMAGED_VERSION,
-    Event,
-    SessionForked,
-    TurnEnded,
-    TurnStarted,
-    UserMessage,
-)
-from thoughtline.log.parts import Text
-from thoughtline.log.usage import usage_of
+from thoughtline.inspector.outline import SessionOutline
 from thoughtline.stores.base import SessionSummary, Store
 
 _PAGE = 500
-_READ = frozenset({"session_forked", "turn_ended", "turn_started", "user_message"})
 
 
 class ListedSession(Struct, kw_only=True):
@@ -31,7 +20,7 @@ class ListedSession(Struct, kw_only=True):
     created: float
     touched: float
     events: int
-    words: str = ""  # the first message, or which session it was forked from
+    words: str = ""  # what it is called, or which session it was forked from
     models: list[str] = []  # as served, else as asked for; in the order they were used
     turns: int = 0
     input: int = 0  # tokens, as far as the providers counted them
@@ -41,54 +30,28 @@ class ListedSession(Struct, kw_only=True):
 
 async def session_row(store: Store, summary: SessionSummary) -> ListedSession:
     """Read a session's events, and sum them up."""
-    row = ListedSession(
+    outline = SessionOutline(summary.session)
+    while events := await store.read(summary.session, after=outline.seq, limit=_PAGE):
+        for event in events:
+            outline.apply(event)
+    turns = outline.turns.values()
+    usages = [turn.usage for turn in turns if turn.usage is not None]
+    words = outline.title
+    if not words and outline.origin is not None:
+        words = f"(fork of {short_id(outline.origin.session)})"
+    return ListedSession(
         session=summary.session,
         tenant=summary.tenant,
         created=summary.created,
         touched=summary.touched,
         events=summary.events,
+        words=words,
+        models=[model for model in dict.fromkeys(turn.model for turn in turns) if model],
+        turns=len(turns),
+        input=sum(usage.input or 0 for usage in usages),
+        output=sum(usage.output or 0 for usage in usages),
+        damaged=outline.damaged or summary.session in store.damage,
     )
-    models: dict[str, str] = {}  # by turn
-    dialects: dict[str, str] = {}
-    after = -1
-    while events := await store.read(summary.session, after=after, limit=_PAGE):
-        after = events[-1].seq
-        _add(row, events, models, dialects)
-    row.damaged = row.damaged or summary.session in store.damage
-    row.turns, row.models = (
-        len(models),
-        [model for model in dict.fromkeys(models.values()) if model],
-    )
-    return row
-
-
-def _add(
-    row: ListedSession, events: Sequence[Event], models: dict[str, str], dialects: dict[str, str]
-) -> None:
-    for event in events:
-        row.damaged = row.damaged or event.version == DAMAGED_VERSION
-        if event.type not in _READ or (event.type == "user_message" and row.words):
-            continue  # thoughts, calls and results are not decoded
-        try:
-            body = event.body()
-        except Unreadable:
-            row.damaged = True
-            continue
-        match body:
-            case TurnStarted(target=target):
-                models[event.id] = target.model if target else ""
-                dialects[event.id] = target.dialect if target else ""
-            case TurnEnded(usage=usage, model=model):
-                models[event.parent] = model or models.get(event.parent, "")
-                dialect = dialects.pop(event.parent, "")
-                if (usage := usage_of(usage, version=event.version, dialect=dialect)) is not None:
-                    row.input += usage.input or 0
-                    row.output += usage.output or 0
-            case UserMessage(parts=parts):
-                said = " ".join(part.text for part in parts if isinstance(part, Text))
-                row.words = " ".join(said.split())
-            case SessionForked(session=session):
-                row.words = f"(fork of {short_id(session)})"
 
 
 def session_lines(rows: Sequence[ListedSession], *, head: bool) -> Iterator[str]:

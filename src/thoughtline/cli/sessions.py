@@ -100,8 +100,10 @@ async def show(log: Log, *, session: str, thoughts: bool, at: str | None, as_jso
     if folded.origin:
         click.echo(click.style(f"goes on from {folded.origin.session}", dim=True))
     numbers = {turn.id: number for number, turn in enumerate(folded.turns, 1)}
+    tools: dict[str, str] = {}  # the name of the tool by the id of its last call
     for turn in chat.turns:
-        _write_turn(turn, numbers.get(turn.id), thoughts=thoughts)
+        _write_turn(turn, numbers.get(turn.id), tools, thoughts=thoughts)
+        tools.update({call.id: call.name for call in turn.calls})
     _write_branches(chat, numbers)
     _refuse_damage(log, id)
 
@@ -125,11 +127,11 @@ def _write_json(chat: Chat, *, thoughts: bool) -> None:
     click.echo(json.dumps(answer, ensure_ascii=False))
 
 
-def _write_turn(turn: Turn, number: int | None, *, thoughts: bool) -> None:
+def _write_turn(turn: Turn, number: int | None, tools: dict[str, str], *, thoughts: bool) -> None:
     from thoughtline.cli.rendering import rendered_turn
 
     mark = f"{number:>4}" if number is not None else "   ·"
-    for style, text in rendered_turn(turn, thoughts=thoughts):
+    for style, text in rendered_turn(turn, thoughts=thoughts, tools=tools):
         for shown in text.split("\n"):
             click.echo(f"{click.style(mark, dim=True)}  {click.style(shown, **_STYLES[style])}")
             mark = " " * 4

@@ -118,7 +118,13 @@ class Capture(Struct, kw_only=True, eq=False):
             started=self._started,
             replay=self.replay_plan.decisions,
             thinking_off=self.replay_plan.thinking_off,
+            tools=self._begins_with_tools,
         )
+
+    @property
+    def _begins_with_tools(self) -> bool:
+        """Whether a conversation begins here, and with tools."""
+        return self.path.tools and not self.parent
 
     @property
     def output(self) -> Sequence[Part]:
@@ -190,7 +196,9 @@ class Capture(Struct, kw_only=True, eq=False):
 
     def _started_turn(self) -> TurnStarted:
         made = started_turn(self.origin, self.replay_plan, self._repeated())
-        return replace(made, client=self.translation.view) if self.translation else made
+        if self.translation:
+            made = replace(made, client=self.translation.view)
+        return replace(made, tools=True) if self._begins_with_tools else made
 
     def _entry(self, new_input: tuple[Part, ...], ended: TurnEnded, now: float) -> IndexEntry:
         turn = Turn(

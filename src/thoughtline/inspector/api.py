@@ -355,9 +355,9 @@ def _tree(outline: SessionOutline, running: list[Turn]) -> tuple[list[str], dict
         return outline.heads, outline.branch_points
     tree = TurnTree[TurnOutline | Turn](outline.id)
     for written in outline.turns.values():
-        tree.add(written.id, written.parent, written)
+        tree.add(written.id, written.parent, written, tools=written.tools)
     for turn in running:
-        tree.add(turn.id, turn.parent, turn)
+        tree.add(turn.id, turn.parent, turn, tools=turn.tools)
     return tree.heads, tree.branch_points
 
 

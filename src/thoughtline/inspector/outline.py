@@ -15,7 +15,6 @@ from msgspec import Struct, convert
 
 from thoughtline.errors import Unreadable
 from thoughtline.inspector.shapes import DecisionCounts
-from thoughtline.inspector.titles import raw_title, title_of
 from thoughtline.log.decisions import ReplayDecision, new_decisions, tally
 from thoughtline.log.events import (
     DAMAGED_VERSION,
@@ -31,6 +30,7 @@ from thoughtline.log.events import (
 )
 from thoughtline.log.parts import Origin
 from thoughtline.log.sessions import ALL_THOUGHTS, TurnTree
+from thoughtline.log.titles import raw_title, title_of
 from thoughtline.log.turn_counts import ended_counts
 from thoughtline.log.usage import Usage, usage_of
 
@@ -62,6 +62,7 @@ class TurnOutline(Struct):
     reason: str = ""
     usage: Usage | None = None
     calls: tuple[str, ...] = ()  # names of the tools that it called
+    tools: bool = False  # a conversation begins with it, and the request declared tools
 
 
 class SessionOutline(TurnTree[TurnOutline]):
@@ -72,6 +73,7 @@ class SessionOutline(TurnTree[TurnOutline]):
         self.quarantined: dict[str, set[int]] = {}  # turn → positions among its thoughts
         self.title = ""  # the first question; until there is one, the first answer
         self._asked = False
+        self._named_by = ""  # the turn whose question that is
         self.thoughts = 0
         self.damaged = False  # an event that an outline is made of, or a thought, is damaged
         self.totals = Counter[str]()  # decisions by kind, each once however often it is repeated
@@ -105,7 +107,7 @@ class SessionOutline(TurnTree[TurnOutline]):
         """Take in what an event says; without a body it is damaged, or of a newer version."""
         match body:
             case UserMessage() | AssistantMessage():
-                self._name(body)
+                self._name(event.parent, body)
             case ToolCall() if turn is not None:
                 turn.calls = (*turn.calls, body.call.name)
             case TurnEnded() if turn is not None:
@@ -116,9 +118,10 @@ class SessionOutline(TurnTree[TurnOutline]):
             case SessionForked():
                 self.origin = body
 
-    def _name(self, body: UserMessage | AssistantMessage) -> None:
+    def _name(self, turn: str, body: UserMessage | AssistantMessage) -> None:
         words = title_of(body.parts)
         self._asked = isinstance(body, UserMessage) and bool(words)
+        self._named_by = turn if self._asked else ""
         self.title = words if self._asked else self.title or words or raw_title(body.parts)
 
     def _end(self, turn: TurnOutline, event: Event, body: TurnEnded) -> None:
@@ -153,9 +156,12 @@ class SessionOutline(TurnTree[TurnOutline]):
             asked=target.asked or target.model,
             client=body.client.dialect if body.client else "",
             started=event.at,
+            tools=body.tools,
         )
         self.totals.update(tally(new_decisions(body.replay, event.parent)))
-        self.add(event.id, event.parent, turn)
+        if body.tools and self._named_by not in self._with_tools:
+            self._asked, self._named_by = False, ""  # a client's side request came first
+        self.add(event.id, event.parent, turn, tools=body.tools)
 
     def _readable_body(self, event: Event) -> Body | None:
         """The event's body; None where it is damaged or of a newer version."""

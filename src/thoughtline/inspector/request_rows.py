@@ -9,9 +9,9 @@ from thoughtline.inspector.outline import SessionOutline, TurnOutline
 from thoughtline.inspector.sessions import RUNNING
 from thoughtline.inspector.shapes import DecisionCounts, UsageShape
 from thoughtline.inspector.spending import turn_cost
-from thoughtline.inspector.titles import title_of
 from thoughtline.log.decisions import count_words
 from thoughtline.log.events import RequestFailed
+from thoughtline.log.titles import title_of
 from thoughtline.log.turns import Turn
 from thoughtline.providers.prices import PriceTable
 from thoughtline.stores.base import SessionSummary

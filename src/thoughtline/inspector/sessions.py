@@ -23,10 +23,10 @@ from thoughtline.inspector.feed import POLL_INTERVAL, LiveFeed
 from thoughtline.inspector.outline import SessionOutline, TurnOutline
 from thoughtline.inspector.shapes import SessionShape
 from thoughtline.inspector.snippets import Snippet, find_snippet
-from thoughtline.inspector.titles import title_of
 from thoughtline.inspector.views import session_shape
 from thoughtline.log.events import Event
 from thoughtline.log.sessions import Session, with_quarantine
+from thoughtline.log.titles import title_of
 from thoughtline.log.turns import Turn
 from thoughtline.providers.prices import PriceTable
 from thoughtline.stores.base import (

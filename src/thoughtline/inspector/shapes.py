@@ -166,6 +166,7 @@ class TurnShape(Struct, frozen=True, kw_only=True, rename="camel"):
     timeline: list[Segment] = []  # where its time went; empty: not known
     first_token: float | None = None  # seconds until the first token, where that was observed
     client: str = ""  # the dialect of the client, where the upstream speaks another
+    tools: bool = False  # a conversation begins with it, and the request declared tools
 
 
 # -- answers -------------------------------------------------------------------------------------

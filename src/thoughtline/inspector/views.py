@@ -34,7 +34,6 @@ from thoughtline.inspector.shapes import (
 )
 from thoughtline.inspector.spending import Spending, TurnCost, spending, turn_cost
 from thoughtline.inspector.timeline import first_token, timeline
-from thoughtline.inspector.titles import title_of
 from thoughtline.log.decisions import ReplayDecision, tally
 from thoughtline.log.durations import (
     THINKING,
@@ -47,6 +46,7 @@ from thoughtline.log.durations import (
     total_seconds,
 )
 from thoughtline.log.parts import RIDING, Blob, Call, Decision, Part, Result, Text, Thought
+from thoughtline.log.titles import title_of
 from thoughtline.log.turns import Turn
 from thoughtline.providers.prices import PriceTable
 from thoughtline.stores.base import SessionSummary
@@ -149,6 +149,7 @@ def turn_shape(
         timeline=[] if running else timeline(turn),
         first_token=first_token(turn),
         client=turn.client.dialect if turn.client else "",
+        tools=turn.tools,
     )
 
 

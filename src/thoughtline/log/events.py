@@ -102,6 +102,7 @@ class TurnStarted(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
     thinking_off: bool = False  # switched off for this exchange: a demanded thought is lost
     system: str | None = None  # an agent's system prompt, where it changed; None: as before
     client: ClientView | None = None  # where the client spoke another dialect
+    tools: bool = False  # a conversation begins with it, and the request declared tools
 
 
 class TurnEnded(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -46,11 +46,14 @@ class TurnTree(Generic[T]):
         self.origin: SessionForked | None = None  # where this session was forked from
         self._turns: dict[str, T] = {}  # in the order they started
         self._children: dict[str, list[str]] = {}
+        self._with_tools: set[str] = set()  # turns that a conversation with tools begins with
 
-    def add(self, id: str, parent: str, turn: T) -> None:
+    def add(self, id: str, parent: str, turn: T, *, tools: bool = False) -> None:
         """Add a turn that goes on from `parent`."""
         self._turns[id] = turn
         self._children.setdefault(parent, []).append(id)
+        if tools:
+            self._with_tools.add(id)
 
     def children(self, turn: str) -> list[str]:
         """Return the ids of the turns that go on from this one; more than one is a branch."""
@@ -59,12 +62,29 @@ class TurnTree(Generic[T]):
     @property
     def heads(self) -> list[str]:
         """Ids of the turns that nothing goes on from, in the order they started."""
-        return [id for id in self._turns if id not in self._children]
+        aside = self.side_requests
+        return [id for id in self._turns if id not in self._children and id not in aside]
+
+    @property
+    def side_requests(self) -> frozenset[str]:
+        """Turns beside the conversation: a client asks for a title or a summary, say.
+
+        Such a turn begins anew, without the tools that the conversation has, and nothing goes on
+        from it.
+        """
+        begun = self._children.get("", ())
+        if len(begun) < 2 or not self._with_tools:
+            return frozenset()
+        return frozenset(
+            id for id in begun if id not in self._with_tools and id not in self._children
+        )
 
     @property
     def branch_points(self) -> dict[str, list[str]]:
         """The turns after which the conversation divides ("": the start), and what follows them."""
-        return {id: list(kids) for id, kids in self._children.items() if len(kids) > 1}
+        aside = self.side_requests
+        after = ((id, [k for k in kids if k not in aside]) for id, kids in self._children.items())
+        return {id: kids for id, kids in after if len(kids) > 1}
 
 
 class _Draft:
@@ -185,9 +205,10 @@ class Session(TurnTree[_Draft]):
             thinking_off=body.thinking_off,
             system=body.system,
             client=body.client,
+            tools=body.tools,
         )
         draft.missing = min(before.missing, body.repeated) if before else body.repeated
-        self.add(event.id, event.parent, draft)
+        self.add(event.id, event.parent, draft, tools=body.tools)
 
     def _quarantine(self, body: Quarantined) -> None:
         if draft := self._turns.get(body.turn):

@@ -39,6 +39,7 @@ class Turn(Struct, frozen=True, gc=False, kw_only=True):
     system: str | None = None  # an agent's system prompt, where it changed; None: as before
     client: ClientView | None = None  # how a client of another dialect knows it
     first_output: float | None = None  # seconds from the request to the first token
+    tools: bool = False  # a conversation begins with it, and the request declared tools
 
     @property
     def thoughts(self) -> tuple[Thought, ...]:

@@ -61,14 +61,23 @@ export class TurnTree {
     return path.reverse();
   }
 
+  /** Turns beside the conversation, in which a client asks for a title, say: without the tools that it begins with. */
+  sideRequests() {
+    const begun = this.children(null);
+    const tooled = begun.filter((id) => this.turns.get(id).tools);
+    return tooled.length ? begun.filter((id) => !tooled.includes(id) && !this.children(id).length) : [];
+  }
+
   /** Turns with the same parent, itself among them. */
   siblings(id) {
-    return this.children(this.#parents.get(id) ?? null);
+    const aside = this.sideRequests();
+    return this.children(this.#parents.get(id) ?? null).filter((one) => one === id || !aside.includes(one));
   }
 
   /** Turns that nothing follows, oldest first. */
   heads() {
-    return [...this.turns.values()].filter((turn) => !this.children(turn.id).length)
+    const aside = this.sideRequests();
+    return [...this.turns.values()].filter((turn) => !this.children(turn.id).length && !aside.includes(turn.id))
       .sort((a, b) => a.started - b.started).map((turn) => turn.id);
   }
 

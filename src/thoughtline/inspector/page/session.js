@@ -386,7 +386,7 @@ class Heading {
   /** Draws what is new and keeps the focus; an open select is not disturbed by live updates. */
   show({ facts, tree, head, route, live }) {
     document.title = `${visibleText(facts.title || "Untitled")} · Thoughtline`;
-    const shown = [this.#title(facts, route), this.#facts(facts), route.path[2] !== "compare" && this.#branches(tree, head)].filter(Boolean);
+    const shown = [this.#title(facts, route), this.#facts(facts), this.#aside(tree), route.path[2] !== "compare" && this.#branches(tree, head)].filter(Boolean);
     const same = shown.length === this.element.children.length && shown.every((part, n) => part.isEqualNode(this.element.children[n]));
     const focused = this.element.contains(document.activeElement) && document.activeElement;
     if (same || (live && focused?.tagName === "SELECT")) return;
@@ -421,6 +421,13 @@ class Heading {
       h("span", { title: dateTime(facts.created) }, `began ${began === "now" ? "just now" : `${began} ago`}`),
       facts.tenant && severalTenants() && h("span", { title: `Tenant ${facts.tenant}` }, `tenant ${shortId(facts.tenant)}`),
       h("code", { title: this.id }, shortId(this.id)));
+  }
+
+  /** What the client asked beside the conversation. */
+  #aside(tree) {
+    const aside = tree.sideRequests();
+    return aside.length > 0 && h("p.fine", {}, "Beside the conversation, the client asked for a title or the like: ",
+      aside.map((turn, n) => [n ? ", " : "", h("a", { href: link(["sessions", this.id], { turn }), "data-focus": `aside-${n}` }, `request ${n + 1}`)]));
   }
 
   #branches(tree, head) {

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from thoughtline.inspector.titles import MAX_TITLE, raw_title, title_of
 from thoughtline.log.parts import Text
+from thoughtline.log.titles import MAX_TITLE, raw_title, title_of
 
 NOTE = "<system-reminder>\nToday is Monday.\n</system-reminder>"
 
@@ -21,6 +21,7 @@ NOTE = "<system-reminder>\nToday is Monday.\n</system-reminder>"
         (["<environment_context>\n<cwd>/x</cwd>\n</environment_context>"], ""),
         (["# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>"], ""),
         (["<task>Mend it</task><environment_details>x</environment_details>"], "Mend it"),
+        (["<session>Mend it</session>"], "Mend it"),
         (["<b>bold</b> or not?"], "<b>bold</b> or not?"),
         (["<system-reminder>no end"], ""),
         (["# Heading"], "# Heading"),

@@ -16,7 +16,9 @@ MAX_READ = 40_000
 """Characters of a text in which the words are looked for."""
 MAX_NOTES = 50
 """Notes that are taken out of one text."""
-_ASKED = re.compile(r"<(task|user_query|user_message|question|feedback)>(.+?)</\1>", re.DOTALL)
+_ASKED = re.compile(
+    r"<(task|user_query|user_message|question|feedback|session)>(.+?)</\1>", re.DOTALL
+)
 """Tags around what a person said."""
 _OPENING = re.compile(
     r"<([a-z]+[-_][\w.-]*|[A-Z][A-Z_]+|context|instructions|memory|reminder)(?:\s[^<>]{0,200})?>"
@@ -55,6 +57,11 @@ def spoken_words(text: str) -> str:
         at = len(text) if end < 0 else end + len(opening[1]) + 3
     words = ("".join(kept) + text[at:]).strip()
     return "" if _HEADING.fullmatch(words) else words
+
+
+def without_notes(text: str) -> str:
+    """All of a text but the notes that a client put before a person's words."""
+    return spoken_words(text) + text.strip()[MAX_READ:]
 
 
 def one_line(text: str) -> str:
