@@ -9,6 +9,7 @@ import thoughtline
 from support.command_line import chat, events, run
 from thoughtline.agents.chat import Chat
 from thoughtline.cli import main
+from thoughtline.cli.simulated import SimWire
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -52,6 +53,29 @@ def test_going_on_with_a_session():
     again = chat("--json", "--session", "last", says="More\n")
     assert {fact["session"] for fact in events(again.stdout)} == {id}
     assert events(again.stdout)[0]["seq"] == len(events(first.stdout))
+
+
+def test_an_effort_is_told_in_the_words_of_the_providers_api(monkeypatch):
+    asked = []
+    monkeypatch.setattr(SimWire, "send", remembering(SimWire.send, asked))
+    assert run("chat", "--model", "sim/kimi-k3", "--effort", "low", says="Hi\n").exit_code == 0
+    assert json.loads(asked[0].body)["reasoning_effort"] == "low"
+    refused = run("chat", "--model", "sim/kimi-k3", "--effort", "hard", fails=True)
+    assert refused.exit_code == 2 and "expected one of low, high, max" in refused.stderr
+
+
+def remembering(send, asked):
+    def remember(self, request):
+        asked.append(request)
+        return send(self, request)
+
+    return remember
+
+
+def test_a_model_by_the_name_that_is_listed(monkeypatch):
+    monkeypatch.delenv("DEEPSEEK_API_KEY", raising=False)
+    refused = run("chat", "--model", "deepseek/deepseek-v4-pro", fails=True)
+    assert refused.exit_code == 1 and "DEEPSEEK_API_KEY" in refused.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--model", "sim/claude"], ["--provider", "sim/claude"]])

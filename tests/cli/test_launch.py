@@ -49,10 +49,10 @@ def home(tmp_path, port):
 def launch(home):
     """Start the command, with a program in place of the tool; gives the process."""
 
-    def start(*arguments, code=None, env=None):
+    def start(*arguments, code=None, env=None, **streams):
         if code is not None:
             home.program(arguments[0], TOOL + textwrap.dedent(code))
-        return home.start("launch", *arguments, env=env)
+        return home.start("launch", *arguments, env=env, **streams)
 
     return start
 
@@ -253,6 +253,22 @@ def test_print_hides_a_key_of_the_gateway(launch, home):
     (home.here / "thoughtline.toml").write_text('[access.clients.me]\nkey = "mine-alone"\n')
     _, out, _ = done(launch("claude", "--print"))
     assert "export ANTHROPIC_AUTH_TOKEN='***'" in out and "mine-alone" not in out
+
+
+def test_on_a_terminal_one_of_the_models_is_picked(launch, home):
+    terminal, other = os.openpty()
+    env = {"DEEPSEEK_API_KEY": "sk-never-shown"}
+    process = launch("codex", code="", env=env, stdin=other, stderr=other)
+    os.close(other)
+    said = b""
+    while b"Which one?" not in said:
+        said += os.read(terminal, 4096)
+    assert b"1  Codex's own models" in said and b"deepseek/deepseek-v4-pro" in said
+    os.write(terminal, b"2\n")
+    arguments = json.loads(process.stdout.readline())["arguments"]
+    assert any(one.startswith('model="deepseek-') for one in arguments)
+    assert process.wait(60) == 0
+    os.close(terminal)
 
 
 def test_a_tool_that_is_not_installed(launch, port):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import thoughtline.gateway
-from thoughtline.inspector.advice import _BY_CODE, advice
+from thoughtline.cli import COMMANDS
+from thoughtline.inspector.advice import _BY_CODE, _BY_STATUS, _BY_WORDS, advice
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,7 @@ from thoughtline.inspector.advice import _BY_CODE, advice
         (429, "", "Rate limit reached", "wait a little"),
         (400, "", "This model's maximum context length is 8192", "too long"),
         (404, "", "The model `x` does not exist", "list of models"),
+        (502, "", "the upstream broke off", "ended its answer early"),
         (599, "", "?", "ask again"),
         (418, "", "?", ""),
         (200, "", "quota", ""),
@@ -39,3 +41,9 @@ def test_every_code_of_the_gateway_that_people_can_do_something_about_has_advice
     codes |= set(re.findall(r', "([a-z]+_[a-z_]+)"\)', text))
     assert {"invalid_api_key", "unknown_upstream", "upstream_unreachable"} <= codes
     assert codes <= _BY_CODE.keys()
+
+
+def test_every_command_that_is_named_exists():
+    texts = " ".join([*_BY_CODE.values(), *_BY_WORDS.values(), *_BY_STATUS.values()])
+    named = set(re.findall(r"`thoughtline (\w+)", texts))
+    assert named and named <= COMMANDS.keys()

@@ -82,6 +82,7 @@ def test_a_refused_request_says_why_and_what_to_do(tab, stage):
     panel = page.get_by_role("complementary", name="404 refused")
     expect(panel).to_contain_text("The gateway says")
     expect(panel).to_contain_text("Look at the client's base URL")
+    expect(panel.locator(".advice code")).to_have_text("thoughtline doctor")
     expect(panel).to_contain_text("POST /v1/chat/completions")
     page.reload()
     expect(panel).to_be_visible()

@@ -25,15 +25,18 @@ class Home:
         }
         self._processes = []
 
-    def start(self, *arguments, env=None):
+    def start(self, *arguments, env=None, **streams):
         """Start a command, and do not wait for its end."""
         process = subprocess.Popen(
             [sys.executable, "-m", "thoughtline", *arguments],
             cwd=self.here,
             env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            **{
+                "stdin": subprocess.DEVNULL,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                **streams,
+            },
             text=True,
         )
         self._processes.append(process)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from thoughtline.cli.env import effort_option
 from thoughtline.cli.store_options import open_session_log, overrides_file, store_options
 from thoughtline.errors import ThoughtlineError
 
@@ -30,6 +31,7 @@ MAX_ENTRIES = 200  # of a folder
 @click.command("chat")
 @click.option("--provider", "name", metavar="NAME", help="Provider to ask; sim:NAME is simulated.")
 @click.option("--model", help="Model to ask.")
+@effort_option
 @click.option("--base-url", default="", help="Base URL, if it is not known by name.")
 @click.option("--dialect", default="", help="chat, responses, messages or gemini.")
 @click.option("--policy", default="", help="A row of the policy table.")
@@ -46,6 +48,7 @@ def chat(
     *,
     name: str | None,
     model: str | None,
+    effort: str,
     base_url: str,
     dialect: str,
     policy: str,
@@ -74,9 +77,8 @@ def chat(
     \b
         thoughtline chat --provider sim:deepseek --tools
         thoughtline chat --model sim/claude
-        thoughtline chat --provider deepseek --model deepseek-v4-pro
-        thoughtline chat --provider anthropic --model claude-sonnet-5-5 \\
-            --option thinking='{"type": "adaptive"}'
+        thoughtline chat --model deepseek/deepseek-v4-pro
+        thoughtline chat --model anthropic/claude-sonnet-5-5 --effort high
         thoughtline chat --session last
         echo "What is in this folder?" | thoughtline chat --tools --yes --json
     """
@@ -96,6 +98,7 @@ def chat(
             _last_provider(open_session_log(store_url, config, creates=False), session, provider)
         )
     resolve(provider, os.environ)  # a missing key is said before the first question
+    provider = _with_effort(provider, effort) if effort else provider
     with _log(provider, store_url, config) as (runner, log):
         setup: dict[str, Any] = {
             "provider": provider,
@@ -194,7 +197,7 @@ def _provider(name: str | None, model: str | None, given: dict[str, Any]) -> Pro
     from thoughtline.cli import simulated
 
     if name is None and not given["base_url"]:
-        name = (None if model.startswith("sim/") else _name_with_key()) if model else SIMULATED
+        name = (None if "/" in model else _name_with_key()) if model else SIMULATED
     if name in (None, "sim") and model and model.startswith("sim/"):  # as the gateway has it
         known, _, model = model.removeprefix("sim/").partition("/")
         name = f"sim:{known}"
@@ -203,9 +206,33 @@ def _provider(name: str | None, model: str | None, given: dict[str, Any]) -> Pro
             return simulated.provider(name[4:], model or "", options=given["options"])
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--provider") from error
+    if name is None and model and "/" in model and not given["base_url"]:
+        return Provider.from_string(model, **given)
     if not model:
         raise click.UsageError("name the model with --model, or try --provider sim:deepseek")
     return Provider(name or "mine", model=model, **given)
+
+
+def _with_effort(provider: Provider, effort: str) -> Provider:
+    """A provider that is told how hard to think, by the members that its API has for it."""
+    from msgspec.structs import replace
+
+    from thoughtline.agents.provider import resolve
+    from thoughtline.dialects.params import EFFORTS, RequestParams
+    from thoughtline.errors import did_you_mean
+
+    endpoint = resolve(provider, os.environ)
+    takes = endpoint.target.policy.takes
+    known = takes.efforts or EFFORTS
+    hint = did_you_mean(effort, known, f"expected one of {', '.join(known)}")
+    refusal = click.BadParameter(f"{provider.model} has no effort {effort!r}; {hint}")
+    if effort not in EFFORTS:
+        raise refusal
+    asked = RequestParams(effort=effort, thinking=effort != "none")
+    made = endpoint.dialect.param_fields(asked, takes)
+    if made.left:
+        raise refusal
+    return replace(provider, options={**made.fields, **provider.options})
 
 
 def _name_with_key() -> str:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,11 +73,12 @@ def launch(
         thoughtline launch codex --model kimi/kimi-k3 -- exec "say hi"
         thoughtline launch opencode --model sim/deepseek    (offline, no key)
 
-    Without NAME, lists the tools. Starts the gateway if none runs; it stays, for the next tool and
-    for looking at what happened, until `thoughtline stop`. The tool gets its settings as variables
-    or arguments, for this run only. Where it reads them from a file alone (Gemini CLI, pi), they
-    are put there with a backup and taken back at the end; if the run was cut off, --restore does
-    that. The exit code is the tool's own.
+    Without NAME, lists the tools; without --model, on a terminal, asks which one of those that
+    `thoughtline models` lists. Starts the gateway if none runs; it stays, for the next tool and for
+    looking at what happened, until `thoughtline stop`. The tool gets its settings as variables or
+    arguments, for this run only. Where it reads them from a file alone (Gemini CLI, pi), they are
+    put there with a backup and taken back at the end; if the run was cut off, --restore does that.
+    The exit code is the tool's own.
     """
     if name is None:
         _list_tools()
@@ -174,6 +176,8 @@ def _launch(wish: _Wish, arguments: tuple[str, ...]) -> int:
         )
         return NOT_INSTALLED
     settings = wish.settings()
+    if not wish.model and not arguments and sys.stdin.isatty() and sys.stderr.isatty():
+        wish = wish._replace(model=_pick_model(tool, settings))
     _refuse_without_key(wish.plan(settings, ""), settings)
     _end_on_signal()
     running = ensure_gateway(settings, ["--config", wish.config] if wish.config else [])
@@ -184,6 +188,32 @@ def _launch(wish: _Wish, arguments: tuple[str, ...]) -> int:
         code = _run([executable, *plan.arguments, *arguments], plan)
     _say_after(running)
     return code
+
+
+def _pick_model(tool: LaunchTool, settings: Settings) -> str:
+    """Ask which model is wanted; empty: the tool's own."""
+    from thoughtline.cli.askable_models import askable, model_line
+    from thoughtline.providers.known_providers import SIMULATED
+
+    ready = [one for one in askable(settings) if one.ready and one.models]
+    if any(one.key for one in ready):  # else there are simulated ones, which need none
+        ready = [one for one in ready if one.name != SIMULATED]
+    known = [model for one in ready for model in one.models]
+    width = max(len(model.name) for model in known)
+    own = [f"{tool.title}'s own models"] if tool.home and not tool.default else []
+    lines = own + [model_line(model, width) for model in known]
+    names = ["" for _ in own] + [model.name for model in known]
+    for number, line in enumerate(lines, 1):
+        click.echo(f"{number:3}  {line}", err=True)
+    first = names.index(tool.default) + 1 if tool.default in names else 1
+    while True:
+        asked = "Which one? A number, or any other UPSTREAM/MODEL"
+        chosen: str = click.prompt(asked, default=str(first), err=True).strip()
+        if not chosen.isdecimal():
+            return chosen
+        if 1 <= int(chosen) <= len(names):
+            return names[int(chosen) - 1]
+        click.echo(f"There is no {chosen}.", err=True)
 
 
 def _refuse_without_key(plan: LaunchPlan, settings: Settings) -> None:

@@ -164,7 +164,7 @@ class _Key:
             self.variable, self.value = held, ""
         elif tool.login and chosen.upstream == tool.home:
             self.login, self.value = True, ""
-        elif not _keyless(upstream):
+        elif not needs_no_key(upstream):
             self.missing = variables or (KEY_VARIABLE,)
 
 
@@ -173,7 +173,7 @@ def _key_variables(upstream: UpstreamSettings) -> tuple[str, ...]:
     return (upstream.env_key,) if upstream.env_key else (provider.keys if provider else ())
 
 
-def _keyless(upstream: UpstreamSettings) -> bool:
+def needs_no_key(upstream: UpstreamSettings) -> bool:
     """Whether it asks for no key: it is simulated, or on this machine."""
     host = urlsplit(upstream.base_url).hostname or ""
     return upstream.name == SIMULATED or is_loopback(host)

@@ -33,6 +33,7 @@ _BY_WORDS = {
         "The provider did not accept a thought. It is not sent again: ask once more, and report it "
         "if that does not help."
     ),
+    r"broke off": "The provider ended its answer early: ask again.",
     r"quota|insufficient|balance|billing|credit": (
         "The provider's account has run out: look at its billing page."
     ),

@@ -12,6 +12,11 @@ export function h(tag, props = {}, ...children) {
   return fill(element, props, children);
 }
 
+/** The text with what stands between backticks as code. */
+export function withCode(text) {
+  return text.split("`").map((part, place) => place % 2 ? h("code", {}, part) : part);
+}
+
 /** Makes an SVG element. */
 export function s(tag, props = {}, ...children) {
   const [name, ...classes] = tag.split(".");

@@ -1,7 +1,7 @@
 // The requests view: what happens at the gateway now, today's numbers, and every request with what became of it.
 import * as api from "./api.js";
 import { serverNow, tickWhileConnected } from "./clock.js";
-import { h, icon, iconButton, setChildren, throttled } from "./dom.js";
+import { h, icon, iconButton, setChildren, throttled, withCode } from "./dom.js";
 import { feed } from "./feed.js";
 import { decisionSummary } from "./request.js";
 import { changeQuery, link } from "./router.js";
@@ -275,7 +275,7 @@ class DetailPanel {
     setChildren(this.body,
       row.reason && h("section.words", { class: failed ? "words failed" : "words" }, h("h3", {}, row.code ? "The gateway says" : row.outcome === "refused" ? "The provider says" : "Why it ended"),
         h("p", {}, endingWords(row.reason)), copyButton(() => row.reason, "Copy these words")),
-      row.advice && h("section.advice", {}, h("h3", {}, "What to do"), h("p", {}, row.advice)),
+      row.advice && h("section.advice", {}, h("h3", {}, "What to do"), h("p", {}, withCode(row.advice))),
       timeline,
       h("dl.facts-list", {},
         fact("When", dateTime(row.at)),
