@@ -213,7 +213,7 @@ def _pick_model(tool: LaunchTool, settings: Settings) -> str:
             return chosen
         if 1 <= int(chosen) <= len(names):
             return names[int(chosen) - 1]
-        click.echo(f"There is no {chosen}.", err=True)
+        click.echo(f"Choose one of 1 to {len(names)}.", err=True)
 
 
 def _refuse_without_key(plan: LaunchPlan, settings: Settings) -> None:
