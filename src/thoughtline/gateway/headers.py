@@ -251,10 +251,12 @@ _HEADER = "; ".join(f"{word.value}=%d" for word in HEADER_ORDER[:-1])
 
 
 def replay_header(replay_plan: ReplayPlan, *, sent: bool = True) -> str:
-    """The value of `x-thoughtline-replay`: outputs by word, and whether thinking was switched off.
+    """The value of `x-thoughtline-replay`: outputs by word, and what is not to be overlooked.
 
     The first four words have always stood there, in this order; later ones are added behind.
     `sent`: the request went out; otherwise no thinking was switched off.
     """
     value = _HEADER % word_counts(replay_plan.kinds())[:-1]
+    if (changed := replay_plan.prefix_changed) is not None:
+        value = f"{value}; prefix_changed={changed + 1}"
     return f"{value}; thinking=off" if replay_plan.thinking_off and sent else value

@@ -9,6 +9,7 @@ cannot read.
 
 from collections.abc import Mapping, Sequence
 
+from thoughtline.log.decisions import PREFIX_CHANGED
 from thoughtline.log.index import IndexEntry
 from thoughtline.replay.candidates import TurnMatch
 from thoughtline.replay.guard import Target, sendable
@@ -16,7 +17,7 @@ from thoughtline.replay.match import RequestPath
 
 Maker = tuple[str, str, str, str]
 """Provider, endpoint, account, model."""
-_STAYS = frozenset({"foreign model", "prefix changed"})
+_STAYS = frozenset({"foreign model", PREFIX_CHANGED})
 """Why a block is not put back, and yet stays where the client itself sends it."""
 
 

@@ -17,7 +17,7 @@ from thoughtline.dialects.thoughts import (
     convert,
     without_id,
 )
-from thoughtline.log.decisions import UNREADABLE
+from thoughtline.log.decisions import PREFIX_CHANGED, UNREADABLE
 from thoughtline.log.events import Outcome
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import RIDING, Carrier, Origin, Thought
@@ -105,7 +105,7 @@ def sendable(
         elif not sealed and policy.signed:
             reasons.append("unsigned")
         elif policy.prefix and _prefix_changed(thought, prefix):
-            reasons.append("prefix changed")
+            reasons.append(PREFIX_CHANGED)
         else:
             kept.append((thought, place))
     placed = render(kept, turn, policy) if kept else []

@@ -9,6 +9,7 @@ from thoughtline.dialects.base import Revision
 from thoughtline.log.decisions import (
     NO_KINDS,
     NO_MARK,
+    PREFIX_CHANGED,
     THINKING_OFF,
     Action,
     KindCounts,
@@ -84,6 +85,14 @@ class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
             if decision.entry and decision.action in _WITHOUT:
                 return True
         return False
+
+    @property
+    def prefix_changed(self) -> int | None:
+        """Return the first output before which the client changed what a signature covers."""
+        if not any(reason == PREFIX_CHANGED for _, _, reason, _ in self.kinds()):
+            return None
+        reasons = [made.reason for made in self.decisions]
+        return reasons.index(PREFIX_CHANGED)
 
     @property
     def thinking_off(self) -> bool:

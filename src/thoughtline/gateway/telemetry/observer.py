@@ -242,6 +242,8 @@ def _replay(decision: RequestDecision) -> dict[str, Any]:
     """The counts of the replay header; words that did not occur are left out."""
     counts = zip(_WORDS, word_counts(decision.replay_plan.kinds()), strict=True)
     facts: dict[str, Any] = {word: count for word, count in counts if count}
+    if (changed := decision.replay_plan.prefix_changed) is not None:
+        facts["prefix_changed"] = changed + 1
     return facts | ({"thinking": "off"} if decision.replay_plan.thinking_off else {})
 
 

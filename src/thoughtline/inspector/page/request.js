@@ -131,7 +131,7 @@ const REASONS = {
   unreadable: "what is stored of it is damaged",
   dangling: "nothing followed it, and providers refuse a thought that leads nowhere",
   unsigned: "it has no signature, and this provider refuses such a thought",
-  "prefix changed": "what stands before it has changed, and its signature covers that",
+  "prefix changed": "the client has changed what stands before it, and its signature covers that",
   "before a gap": "a later one is missing, and these must come back without a gap",
   "over the limit": "the settings limit how many old thoughts go back",
   "client's own": "the client brought one that this gateway has not seen",
