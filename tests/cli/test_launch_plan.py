@@ -39,6 +39,18 @@ def test_another_providers_model_gets_that_providers_key_and_no_other(plan):
     assert "ANTHROPIC_API_KEY" not in told
 
 
+def test_a_tool_is_told_the_window_of_a_model_that_it_does_not_know(plan):
+    names = ("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_AUTO_COMPACT_WINDOW")
+    made, _ = plan("claude", "deepseek/deepseek-v4-pro", DEEPSEEK_API_KEY="d")
+    assert [made.variables[name] for name in names] == ["1000000"] * 2
+    made, _ = plan("claude", "deepseek/of-tomorrow", DEEPSEEK_API_KEY="d")
+    assert not set(names) & made.variables.keys()
+    made, _ = plan("claude", "claude-opus-5-5", ANTHROPIC_API_KEY="a")
+    assert not set(names) & made.variables.keys()
+    made, _ = plan("claude", "deepseek/deepseek-v4-pro", DEEPSEEK_API_KEY="d", **{names[0]: "5"})
+    assert names[0] not in made.variables  # the user's own stays
+
+
 def test_names_that_the_settings_map_already_stay_theirs(plan):
     toml = '[models]\n"claude-*" = "deepseek/deepseek-v4-flash"\n'
     made, _ = plan("claude", "deepseek/deepseek-v4-pro", toml, DEEPSEEK_API_KEY="d")

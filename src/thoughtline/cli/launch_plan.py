@@ -19,6 +19,7 @@ from thoughtline.errors import SettingsError, did_you_mean
 from thoughtline.gateway.settings import Settings, UpstreamSettings, is_loopback
 from thoughtline.providers.catalogue import known_provider, matches_model
 from thoughtline.providers.known_providers import SIMULATED
+from thoughtline.providers.prices import PriceTable
 
 KEY_VARIABLE = "GATEWAY_API_KEY"
 """Holds what a tool shows as its key, where no variable of a provider does."""
@@ -84,6 +85,8 @@ def make_plan(
     }
     templates = {**tool.variables, **(tool.model_variables if chosen.model else {})}
     variables = {name: _text(fill(value, values), name, env) for name, value in templates.items()}
+    if foreign and (window := _window(chosen, settings)):
+        variables |= {name: str(window) for name in tool.window_variables if name not in env}
     if key.value:
         variables[key.variable] = key.value
     references = {} if key.login else dict.fromkeys(tool.key_variables, key.variable)
@@ -177,6 +180,12 @@ def needs_no_key(upstream: UpstreamSettings) -> bool:
     """Whether it asks for no key: it is simulated, or on this machine."""
     host = urlsplit(upstream.base_url).hostname or ""
     return upstream.name == SIMULATED or is_loopback(host)
+
+
+def _window(chosen: ChosenModel, settings: Settings) -> int | None:
+    """How many tokens a prompt of a model may have, if that is known."""
+    price = PriceTable().find(settings.upstreams[chosen.upstream].policy, chosen.model)
+    return price.context if price is not None else None
 
 
 def _text(value: Any, name: str, env: Mapping[str, str]) -> str:

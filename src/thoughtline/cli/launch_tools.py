@@ -40,6 +40,7 @@ class LaunchTool(NamedTuple):
     install: str
     variables: Mapping[str, Any] = {}
     model_variables: Mapping[str, Any] = {}  # in addition, where a model is chosen
+    window_variables: tuple[str, ...] = ()  # how long a prompt may be, for models it does not know
     key_variables: tuple[str, ...] = ()  # that hold the key, unless it brings its own login
     arguments: tuple[str, ...] = ()  # in front of the user's own
     model_arguments: tuple[str, ...] = ()
@@ -68,6 +69,7 @@ TOOLS: tuple[LaunchTool, ...] = (
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": "{model}",
             "CLAUDE_CODE_SUBAGENT_MODEL": "{model}",
         },
+        window_variables=("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"),
         key_variables=("ANTHROPIC_AUTH_TOKEN",),
         unset=("ANTHROPIC_API_KEY",),
         home="anthropic",
