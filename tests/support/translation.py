@@ -26,10 +26,11 @@ KINDS = {Thought: "thought", Text: "text", Call: "call"}
 
 
 @lru_cache
-def answer(provider, *, stream):
+def answer(provider, *, stream, realistic=None):
     """The provider's first answer that has a thought, a text and a call: its bytes."""
     dialect, members = CONVERSATION[provider]
-    talker = client(dialect, simulator(provider), stream=stream, **members)
+    sim = simulator(provider, realistic=realistic)
+    talker = client(dialect, sim, stream=stream, **members)
     for _ in range(12):
         reply = talker.turn()
         kinds = {type(part) for part in read(dialect, reply.body, stream=stream)}
@@ -44,9 +45,9 @@ def read(dialect, body, *, stream):
     return output_parts([*reader.feed(body), *reader.close()])
 
 
-def spoken(provider, dialect, *, stream, size=0):
+def spoken(provider, dialect, *, stream, size=0, realistic=None):
     """The answer in another dialect; `size`: the provider's bytes come in pieces of that size."""
-    body = answer(provider, stream=stream)
+    body = answer(provider, stream=stream, realistic=realistic)
     speaks, _ = CONVERSATION[provider]
     reader = DIALECTS[speaks].reader(stream=stream, clock=SystemClock(), origin=Origin(), sent=0)
     head = AnswerHead(

@@ -178,12 +178,16 @@ def request(client, speaks):
 
 def answer(client, speaks):
     """What the client is told."""
-    return _pretty(json.loads(spoken(PROVIDERS[speaks], client, stream=False)))
+    return _pretty(json.loads(spoken(PROVIDERS[speaks], client, stream=False, realistic=False)))
 
 
 def stream(client, speaks):
     """What the client is told while it streams."""
-    return spoken(PROVIDERS[speaks], client, stream=True).decode().replace("\r\n", "\n")
+    return (
+        spoken(PROVIDERS[speaks], client, stream=True, realistic=False)
+        .decode()
+        .replace("\r\n", "\n")
+    )
 
 
 def _pretty(value):

@@ -136,7 +136,7 @@ class Stage:
     def mount(self, name, scenario, *, policy=None, websockets=False, seed=0):
         """A simulator and an upstream of its own for one conversation."""
         mount = f"{name}-{scenario}".lower()
-        sim = self.sims[mount] = simulator(name, seed=seed)
+        sim = self.sims[mount] = simulator(name, seed=seed, realistic=False)
         self.upstreams[mount] = {
             "base_url": self.url(mount),
             "policy": policy or POLICIES.get(name, name),

@@ -57,6 +57,8 @@ _STOPS = {
     "IMAGE_PROHIBITED_CONTENT": StopReason.FILTER,
     "IMAGE_RECITATION": StopReason.FILTER,
 }
+_UNEXPECTED = "UNEXPECTED_TOOL_CALL"
+"""Why an answer ends that calls a tool which was not declared."""
 _FINISHES = {1: "STOP", 2: "MAX_TOKENS", 3: "SAFETY", 4: "RECITATION", 5: "OTHER"}
 _BLOCKS = {1: "SAFETY", 2: "OTHER", 3: "BLOCKLIST", 4: "PROHIBITED_CONTENT"}
 """Numbers of reasons that clients may ask for; later ones differ from endpoint to endpoint."""
@@ -233,7 +235,9 @@ class GeminiReader(BaseReader):
         if self._broken:
             return
         self.outcome, self.reason = None, ""
-        if reason != "STOP":
+        if reason == _UNEXPECTED and any(run.kind == "call" for run in self._runs):
+            self.stop = StopReason.CALLS  # whole and signed: the client says what becomes of it
+        elif reason != "STOP":
             self.outcome = Outcome.CAPPED if reason == "MAX_TOKENS" else Outcome.FAILED
             self.reason = reason
 

@@ -20,7 +20,7 @@ QUERY = "$query"
 """Under this name an oddity finds the query of a request, beside the members of its body."""
 UNSIGNED = "unsigned"
 """Stands for a signature that is still to be made."""
-_NUMBERS = {"STOP": 1, "MAX_TOKENS": 2, "SAFETY": 3, "UNEXPECTED_TOOL_CALL": 14}
+_NUMBERS = {"STOP": 1, "MAX_TOKENS": 2, "SAFETY": 3, "UNEXPECTED_TOOL_CALL": 12}
 
 
 class Made(NamedTuple):
@@ -92,8 +92,16 @@ def signature_on_text(answers: Answers, _dice: Random) -> Answers:
     return out
 
 
+def _parts(answer: Part) -> list[Part]:
+    return [
+        part
+        for one in answer.get("candidates", ())
+        for part in one.get("content", {}).get("parts", ())
+    ]
+
+
 def _only_part(answer: Part) -> Part:
-    parts = [part for one in answer["candidates"] for part in one["content"]["parts"]]
+    parts = _parts(answer)
     return parts[0] if len(parts) == 1 else {}
 
 
@@ -208,6 +216,8 @@ def _listed(value: Any) -> Any:
 
 def unexpected_call(answers: Answers, _dice: Random) -> Answers:
     """The end is an error, although the call is complete and signed."""
+    if not any("functionCall" in part for answer in answers for part in _parts(answer)):
+        return answers
     reason = {"finishReason": "UNEXPECTED_TOOL_CALL", "finishMessage": "Model tried to call"}
     return _candidates(answers, lambda one: {**one, **reason} if "finishReason" in one else one)
 
