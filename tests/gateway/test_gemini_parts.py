@@ -23,7 +23,7 @@ def parts_of(answer):
     return [
         part
         for chunk in json.loads(answer.body)
-        for part in chunk["candidates"][0]["content"]["parts"]
+        for part in chunk["candidates"][0].get("content", {}).get("parts", ())
     ]
 
 
