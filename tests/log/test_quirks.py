@@ -7,7 +7,7 @@ from thoughtline.log.quirks import Need, Quirk, Scope
 
 KEYS = (
     "need scope demands_all with_tools reads copies every_call lost off thinks nameless summaries "
-    "nine bare all_turns unstored unsealed drops anywhere refused_asks"
+    "nine bare all_turns unstored unsealed drops anywhere legal moves refused_asks"
 )
 
 

@@ -122,6 +122,9 @@ class Rewrites(Struct, frozen=True, kw_only=True):
     add_summaries: Rewrite = unchanged  # to reasoning items that have none
     drop_compactions: Rewrite = unchanged
     drop_foreign_citations: Rewrite = unchanged  # links of answers that were translated
+    drop_configuration: Rewrite = unchanged  # items that change settings on the way
+    drop_fallbacks: Rewrite = unchanged  # and the thoughts of the model before the last one
+    drop_bare_thoughts: Rewrite = unchanged  # outputs of nothing else
     drop_clear_thinking: Rewrite = unchanged  # from requests that do not think
     flatten_tool_loop: Rewrite = unchanged  # the running loop becomes a message of the user
 

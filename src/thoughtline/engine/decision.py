@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from thoughtline.dialects.base import Dialect, Prefixes, Request, Rewrite
 from thoughtline.dialects.splice import Edit
+from thoughtline.engine.legal_values import legal_fields
 from thoughtline.engine.switches import switch_fields
 from thoughtline.errors import Unreadable
 from thoughtline.log import keys as k
@@ -122,6 +123,7 @@ class RequestDecision(Struct, frozen=True, eq=False, kw_only=True):
     replay_plan: ReplayPlan = ReplayPlan(decisions=())
     body: bytes = b""
     edits: Sequence[Edit] | None = None  # that made the body of the request's; None: more than they
+    adjusted: tuple[str, ...] = ()  # values in place of which the endpoint takes others
     unpatchable: str = ""  # why the body cannot be changed, if it should be
 
     __repr__ = object.__repr__  # nothing of what is said in it, wherever it is printed
@@ -165,13 +167,16 @@ def decide(asked: RequestDecision) -> RequestDecision:
     if asked.predecessor is not None or overrides.noted:
         parent = plan.parent or (asked.predecessor.entry if asked.predecessor else None)
         plan = replace(plan, parent=parent, skipped={**plan.skipped, **overrides.noted})
-    unpatchable = ""
+    unpatchable, policy = "", asked.target.policy
+    adjusted: tuple[str, ...] = ()
     edits: Sequence[Edit] | None = None
     try:
         fields = {**plan.fields, **overrides.fields}
-        if asked.target.policy.asks and not plan.fields and asked.path.thinking is not False:
+        if policy.asks and not plan.fields and asked.path.thinking is not False:
+            fields |= switch_fields(asked.with_body().request.body, policy.asks, fields)
+        if policy.legal or policy.moves:
             readable = asked.with_body().request.body
-            fields |= switch_fields(readable, asked.target.policy.asks, fields)
+            fields, adjusted = legal_fields(readable, fields, policy.legal, policy.moves)
         composed = asked.source.compose(asked.request, asked.path, plan, fields)
         body = composed.body
         for rewrite in overrides.rewrites:
@@ -189,6 +194,7 @@ def decide(asked: RequestDecision) -> RequestDecision:
         body=body,
         edits=edits,
         unpatchable=unpatchable,
+        adjusted=adjusted,
     )
 
 

@@ -36,9 +36,12 @@ DOUBTS = 4096
 """How many doubts are remembered: clients make up model names."""
 
 
-_COLUMNS = [name for name in Quirk.__struct_fields__ if name in Policy.__struct_fields__]
-
-_LISTS = ("drops", "refused_asks")
+_LISTS = ("drops", "refused_asks", "legal", "moves")
+_COLUMNS = [
+    name
+    for name in Quirk.__struct_fields__
+    if name in Policy.__struct_fields__ and name not in _LISTS
+]
 
 Place = tuple[str, str, str]
 """Endpoint, dialect, model."""
@@ -54,6 +57,10 @@ def strengthened(policy: Policy, quirk: Quirk) -> Policy:
     """The row with what a quirk says in its columns."""
     said = {name: getattr(quirk, name) for name in _COLUMNS}
     changes: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    if quirk.legal:
+        changes["legal"] = tuple(dict((*policy.legal, *quirk.legal)).items())
+    if quirk.moves:
+        changes["moves"] = quirk.moves
     if quirk.refused_asks:
         changes["asks"] = without_switches(policy.asks, quirk.refused_asks)
     return replace(policy, **changes) if changes else policy

@@ -178,11 +178,11 @@ def thoughtline_headers(exchange: Exchange, received: Collection[bytes]) -> list
 
     One that was `received` from the upstream, which may be another gateway, is left alone.
     """
-    recording = exchange.recording
+    recording, plan = exchange.recording, exchange.decision.replay_plan
     added = [
         ("x-thoughtline-session", recording.session),
         ("x-thoughtline-turn", recording.turn),
-        ("x-thoughtline-replay", replay_header(exchange.decision.replay_plan)),
+        ("x-thoughtline-replay", replay_header(plan, adjusted=exchange.decision.adjusted)),
     ]
     if _OF_TURNS.isdisjoint(received):
         return added
@@ -231,6 +231,7 @@ def failure_headers(
 
 _UNFIT = re.compile(r"[^!-~]|[,;>]")
 """What may not stand in a name in a header: the names are the client's own."""
+_UNFIT_VALUE = re.compile(r"[^!-~]|[,;]")
 _MAX_NAME = 100
 
 
@@ -250,7 +251,9 @@ def model_header(upstream: Upstream) -> list[tuple[str, str]]:
 _HEADER = "; ".join(f"{word.value}=%d" for word in HEADER_ORDER[:-1])
 
 
-def replay_header(replay_plan: ReplayPlan, *, sent: bool = True) -> str:
+def replay_header(
+    replay_plan: ReplayPlan, *, sent: bool = True, adjusted: Collection[str] = ()
+) -> str:
     """The value of `x-thoughtline-replay`: outputs by word, and what is not to be overlooked.
 
     The first four words have always stood there, in this order; later ones are added behind.
@@ -259,4 +262,7 @@ def replay_header(replay_plan: ReplayPlan, *, sent: bool = True) -> str:
     value = _HEADER % word_counts(replay_plan.kinds())[:-1]
     if (changed := replay_plan.prefix_changed) is not None:
         value = f"{value}; prefix_changed={changed + 1}"
+    if adjusted:
+        shown = (_UNFIT_VALUE.sub("_", change[:_MAX_NAME]) for change in adjusted)
+        value += f"; adjusted={','.join(shown)}"
     return f"{value}; thinking=off" if replay_plan.thinking_off and sent else value

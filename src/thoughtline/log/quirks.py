@@ -55,5 +55,7 @@ class Quirk(Struct, frozen=True, kw_only=True, omit_defaults=True):
     no_store: bool | None = field(default=None, name="unstored")  # `store` must be false
     no_encrypted_reasoning: bool | None = field(default=None, name="unsealed")  # nor asked for
     drops: tuple[str, ...] = ()  # parameters that it does not take
+    legal: tuple[tuple[str, tuple[str, ...]], ...] = ()  # paths, and what may stand there
+    moves: tuple[tuple[str, str], ...] = ()  # from path to path
     refused_asks: tuple[str, ...] = ()  # switches of its row that it does not take
     anywhere: bool | None = None  # whatever the model

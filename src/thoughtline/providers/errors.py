@@ -36,6 +36,15 @@ class Strategy(StrEnum):
     KEEP_IDS = "keep_ids"  # sealed items go with their ids after all
     SUMMARISE = "summarise"  # a reasoning item has a summary, if only an empty one
     DROP_INCLUDE = "drop_include"  # it was we who asked for encrypted content
+    DROP_COMPACTION = "drop_compaction"  # a compacted history that it cannot read
+    DROP_CONFIGURATION = "drop_configuration"  # items that change settings on the way
+    DROP_FALLBACKS = "drop_fallbacks"  # marks of a change of model, and the thoughts before them
+    DROP_BARE_THOUGHTS = "drop_bare_thoughts"  # answers of nothing but a thought
+    DROP_SAMPLING = "drop_sampling"  # temperature and its like
+    DROP_WEB_SEARCH = "drop_web_search"
+    NAME_BETA = "name_beta"  # of the controls that a request makes use of
+    MOVE_EFFORT = "move_effort"  # the effort is said in another member
+    NEAREST_VALUE = "nearest_value"  # of those that the refusal lists
     TAKE_OUT = "take_out"  # a key that it names, and that only we put in; in any words
 
 
@@ -58,22 +67,45 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
     (Strategy.RENAME, "docs.mistral.ai", "extra_forbidden", "reasoning"),
     (Strategy.DROP_REASONING, "oh-my-pi#9086", "cannot contain reasoning content"),
     (Strategy.DROP_REASONING, "Mirai-Gpt-Plugin#4", "remove the reasoning_content"),
+    (Strategy.DROP_REASONING, "mistral conversations#402", "reasoning input is not enabled"),
     (Strategy.DROP_REASONING, "forgecode#1853", "when thinking is disabled", "cannot contain"),
     (Strategy.DROP_ITEM, "continue#8933", "without its required following item"),
     (Strategy.PAIR_OR_ANONYMISE, "continue#10018", "without its required 'reasoning' item"),
     (Strategy.SEND_SEALED, "openclaw#21782", "items are not persisted when"),
     (Strategy.SEND_SEALED, "pi#5524", "item with id '", "not found"),
+    (Strategy.SEND_SEALED, "bifrost#6465", "referenced reasoning item", "not found or has expired"),
+    (
+        Strategy.PAIR_OR_ANONYMISE,
+        "openai-node#1791",
+        "without its required preceding item of type 'reasoning'",
+    ),
     (Strategy.DEDUPLICATE, "vercel/ai#15492", "duplicate item found with id"),
     (Strategy.DROP_SEALED, "codex#8145", "invalid_encrypted_content"),
     (Strategy.DROP_SEALED, "codex#8145", "encrypted content", "could not be verified"),
     (Strategy.DROP_SEALED, "sub2api#4535", "could not decrypt the provided encrypted_content"),
     (Strategy.DROP_SEALED, "grok2api#688", "could not decode the compaction blob"),
+    (Strategy.DROP_SEALED, "opencode#48918", "not issued to this caller"),
+    (
+        Strategy.DROP_SEALED,
+        "opencode#48942",
+        "conflicting authenticated continuation identities",
+    ),
+    (Strategy.DROP_COMPACTION, "codex#45401", 'item type "compaction" is not supported'),
+    (Strategy.DROP_COMPACTION, "codex#45401", "'compaction' item type is not supported"),
+    (
+        Strategy.DROP_CONFIGURATION,
+        "OpenRouter cookbook (pro mode)",
+        "'configuration_update' item type is not supported",
+    ),
     (
         Strategy.REPLAY_IN_FULL,
         "developers.openai.com websocket-mode",
         "previous_response_not_found",
     ),
     (Strategy.REPLAY_IN_FULL, "developers.openai.com websocket-mode", "previous response with id"),
+    (Strategy.REPLAY_IN_FULL, "codex-lb#1818", "invalid `previous_response_id`"),
+    (Strategy.REPLAY_IN_FULL, "gajae-code#731", "previous response anchor expired"),
+    (Strategy.REPLAY_IN_FULL, "codex-lb#1818", "codex_previous_response_stale"),
     (
         Strategy.RECONNECT,
         "developers.openai.com websocket-mode",
@@ -82,10 +114,32 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
     (Strategy.SET_ALL_TURNS, "codex#33496", "requires `reasoning.context`"),
     (Strategy.SET_STORE_FALSE, "codex#26173", "store must be set to false"),
     (Strategy.DROP_FIELD, "ChatMock#103", "unsupported parameter: max_output_tokens"),
+    (Strategy.DROP_FIELD, "any-llm#1241", "reasoning prompt mode is not enabled"),
+    (Strategy.DROP_FIELD, "any-llm#1241", "reasoning_effort", "is not supported for this model"),
+    (Strategy.DROP_FIELD, "litellm (Bedrock)", "the background parameter is not supported"),
+    (Strategy.DROP_WEB_SEARCH, "litellm (Bedrock)", "web search is not supported for this request"),
+    (Strategy.DROP_SAMPLING, "copilot-sdk#1557", "temperature is deprecated for this model"),
+    (Strategy.DROP_SAMPLING, "MinusPod 2.101", "temperature: extra inputs are not permitted"),
+    (Strategy.DROP_SAMPLING, "MinusPod 2.101", "top_p: extra inputs are not permitted"),
+    (Strategy.DROP_SAMPLING, "MinusPod 2.101", "top_k: extra inputs are not permitted"),
+    (Strategy.NAME_BETA, "litellm#41203", "block_binding: extra inputs are not permitted"),
+    (Strategy.MOVE_EFFORT, "opencode#48195", "unknown parameter: 'reasoning_effort'"),
+    (Strategy.MOVE_EFFORT, "eca#609", "unknown parameter: 'reasoning'"),
+    (
+        Strategy.DROP_FALLBACKS,
+        "claude-code#66760",
+        "input tag 'fallback' found using 'type' does not match",
+    ),
+    (
+        Strategy.DROP_BARE_THOUGHTS,
+        "hermes-agent#105780",
+        "does not support assistant message prefill",
+    ),
     (Strategy.DROP_BLOCK, "pydantic-ai#7984", "bound to a different conversation"),
     (Strategy.STRIP_SIGNED, "hermes-agent#24401", "invalid `signature` in `thinking`"),
     (Strategy.STRIP_SIGNED, "nagobot#21", "invalid signature in thinking block"),
     (Strategy.STRIP_SIGNED, "oh-my-pi#10486", "signature: field required"),
+    (Strategy.STRIP_SIGNED, "CPA#2723", "thinking.thinking: field required"),
     (Strategy.STRIP_SIGNED, "hermes-agent#24401", "invalid `data` in `redacted_thinking`"),
     (
         Strategy.RESTORE_EXACT,
@@ -95,6 +149,11 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
     (Strategy.RESTORE_OR_OFF, "opencode#3077", "expected `thinking` or `redacted_thinking`"),
     (Strategy.SIGN_OR_BYPASS, "5ire#405", "missing a thought_signature"),
     (Strategy.SIGN_OR_BYPASS, "pydantic-ai#3881", "missing a `thought_signature`"),
+    (
+        Strategy.SIGN_OR_BYPASS,
+        "MassGen#624",
+        "gemini models require openrouter reasoning details to be preserved",
+    ),
     (Strategy.RESIGN, "Roo#11716", "thought signature", "not valid"),
     (Strategy.RESIGN, "Antigravity-Manager#3342", "thought signature", "invalid"),
     (Strategy.RESIGN, "opencode#4832", "thought signature", "corrupted"),
@@ -105,6 +164,15 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
     (Strategy.KEEP_IDS, "codex#3528", "missing required parameter: 'input[", "].id'"),
     (Strategy.KEEP_IDS, "hermes-agent#63257", "invalid_payload"),
 )
+
+
+REFUSED_MEMBERS: tuple[tuple[str, str], ...] = (
+    ("reasoning prompt mode", "prompt_mode"),
+    ("the background parameter", "background"),
+    ("reasoning_effort", "reasoning_effort"),
+)
+"""Texts of refusals, and the member of a request that they are about where they do not name it."""
+SAMPLING = ("temperature", "top_p", "top_k")
 
 
 def diagnose(status: int, body: bytes) -> Strategy | None:

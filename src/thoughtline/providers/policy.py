@@ -10,6 +10,10 @@ from thoughtline.log.quirks import Need, Scope
 
 Ask = tuple[str, str]
 """A path in a request's body, and the JSON value to stand there: see `engine.switches`."""
+Legal = tuple[str, tuple[str, ...]]
+"""A path in a request's body, and the values that may stand there: see `engine.legal_values`."""
+Move = tuple[str, str]
+"""A path in a request's body, and the one where an endpoint wants its value."""
 STRICT = frozenset({"provider", "endpoint", "account", "model"})
 """The default guard for anything sealed."""
 COMPANY = frozenset({"provider", "company"})
@@ -41,6 +45,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     phases: bool = False  # wants each message with what it was for: `phase`
     remembers: bool = False  # keeps responses for clients who ask for that (`store: true`)
     takes: Capabilities = Capabilities()  # beside thoughts, for requests that are translated
+    legal: tuple[Legal, ...] = ()  # what it takes at a path of a request, as was learned
+    moves: tuple[Move, ...] = ()  # members that it takes at another path
     asks: tuple[Ask, ...] = ()  # what a request has to say, or its thoughts are not read
     source: str = ""  # where this is documented or was seen
 

@@ -227,7 +227,7 @@ async def test_a_parameter_of_that_name_is_the_clients_own():
     client.fields = {"reasoning": {"effort": "low"}}
     await client.run(1)
     wire = gateway.wire
-    words = b'{"error":{"message":"Unknown parameter: \'reasoning\'"}}'
+    words = b'{"error":{"message":"Unknown parameter: reasoning"}}'
     wire.send = lambda request: _Refusal(wire, request, Answer(400, words))
     assert (await client.say(*client.next())).status == 400
     assert len(wire.sent) == 2

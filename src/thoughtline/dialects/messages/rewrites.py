@@ -4,6 +4,7 @@ Each one edits only what it must and gives back the very same object where there
 so that everything else keeps its bytes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from thoughtline.dialects import splice
@@ -116,8 +117,63 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
+# -- blocks that stand where they cannot be read -------------------------------------------------
+
+
+def drop_fallbacks(body: bytes) -> bytes:
+    """Remove the marks of a change of model, and the thoughts before the last of them."""
+    messages = [message for _, message in splice.top_level_list(body, "messages")]
+    marked = [at for at, message in enumerate(messages) if _blocks(message, "fallback")]
+    if not marked:
+        return body
+
+    def kept(at: int, blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if at > marked[-1]:
+            return blocks
+        marks = [n for n, block in enumerate(blocks) if block.get("type") == "fallback"]
+        last = marks[-1] if at == marked[-1] else len(blocks)
+        return [
+            block
+            for n, block in enumerate(blocks)
+            if block.get("type") != "fallback" and (n > last or block.get("type") not in THINKING)
+        ]
+
+    return _with_contents(body, kept)
+
+
+def drop_bare_thoughts(body: bytes) -> bytes:
+    """Remove answers that are nothing but a thought."""
+
+    def kept(_at: int, blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [] if all(block.get("type") in THINKING for block in blocks) else blocks
+
+    return _with_contents(body, kept)
+
+
+def _with_contents(
+    body: bytes, kept: Callable[[int, list[dict[str, Any]]], list[dict[str, Any]]]
+) -> bytes:
+    """Keep some blocks of the model's messages; one that is left without any is taken out."""
+    raws: list[bytes] = []
+    messages = splice.top_level_list(body, "messages")
+    for at, (span, message) in enumerate(messages):
+        raw, blocks = body[span.start : span.end], _content(message)
+        said = isinstance(message, dict) and message.get("role") == "assistant" and blocks
+        left = kept(at, blocks) if said else blocks
+        if said and left != blocks:
+            raw = splice.dumps({**message, "content": left}) if left else b""
+        raws.append(raw)
+    if all(
+        raw == body[span.start : span.end] for raw, (span, _) in zip(raws, messages, strict=True)
+    ):
+        return body
+    return splice.with_members(body, {"messages": b"[%s]" % b",".join(filter(None, raws))})
+
+
 REWRITES = Rewrites(
     drop_clear_thinking=drop_clear_thinking,
     drop_foreign_citations=drop_foreign_citations,
+    drop_fallbacks=drop_fallbacks,
+    drop_bare_thoughts=drop_bare_thoughts,
     flatten_tool_loop=flatten_tool_loop,
 )

@@ -64,7 +64,13 @@ def drop_compactions(body: bytes) -> bytes:
     return drop_items(body, lambda _, item: item_type(item) == "compaction")
 
 
+def drop_configuration(body: bytes) -> bytes:
+    """Remove items that change settings on the way."""
+    return drop_items(body, lambda _, item: item_type(item) == "configuration_update")
+
+
 REWRITES = Rewrites(
+    drop_configuration=drop_configuration,
     strip_item_ids=strip_item_ids,
     drop_repeated_items=drop_repeated_items,
     add_summaries=add_summaries,

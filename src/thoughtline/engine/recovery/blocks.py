@@ -27,7 +27,7 @@ def drop_block(case: Case) -> Iterator[Correction]:
 
 def strip_signed(case: Case) -> Iterator[Correction]:
     """Without the block it names and all after it; where it names none, without all of them."""
-    unsigned = "field required" in case.text
+    unsigned = "signature: field required" in case.text
     first = _named(case) if case.decision.dialect.signed_blocks else 0
     correction = case.without(
         lambda sent, out: (
@@ -38,6 +38,16 @@ def strip_signed(case: Case) -> Iterator[Correction]:
     )
     if correction:
         yield correction
+
+
+def drop_fallbacks(case: Case) -> Iterator[Correction]:
+    """Without the marks of another model, and without the thoughts before the last of them."""
+    yield case.with_rewrite(case.rewrites.drop_fallbacks)
+
+
+def drop_bare_thoughts(case: Case) -> Iterator[Correction]:
+    """Without answers that are nothing but a thought."""
+    yield case.with_rewrite(case.rewrites.drop_bare_thoughts)
 
 
 def _named(case: Case) -> int:

@@ -151,6 +151,16 @@ def _compacted(case: Case) -> bool:
     return False
 
 
+def drop_compaction(case: Case) -> Iterator[Correction]:
+    """Without the compacted history that nobody there can read."""
+    yield case.with_rewrite(case.rewrites.drop_compactions)
+
+
+def drop_configuration(case: Case) -> Iterator[Correction]:
+    """Without the items that change settings on the way."""
+    yield case.with_rewrite(case.rewrites.drop_configuration)
+
+
 def replay_in_full(case: Case) -> Iterator[Correction]:
     """With everything that the server was asked to remember, from the log."""
     if case.continued:

@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from thoughtline.clock import Clock
 from thoughtline.engine.decision import RequestDecision
+from thoughtline.engine.legal_values import refused_value
 from thoughtline.engine.offload import run_for
 from thoughtline.engine.quirks import Quirks
-from thoughtline.engine.recovery.added import is_vague, names_added_key
+from thoughtline.engine.recovery.added import STATUSES, is_vague, names_added_key
 from thoughtline.engine.recovery.case import Case, Correction, named
 from thoughtline.engine.recovery.strategies import STRATEGIES
 from thoughtline.engine.server_state import completed
@@ -77,8 +78,7 @@ class Recovery:
         strategy = diagnose(status, refusal)
         if strategy is None:
             words = refusal[:MAX_REFUSAL_BYTES]
-            if await run_for(body, partial(_is_about_added, decision, status, words)):
-                strategy = Strategy.TAKE_OUT
+            strategy = await run_for(body, partial(_by_its_words, decision, status, words))
         if strategy is None:
             return None, None
         if after is not None and (after.last or after.strategy is not strategy):
@@ -188,9 +188,20 @@ async def _corrected(
     return corrected
 
 
-def _is_about_added(decision: RequestDecision, status: int, words: bytes) -> bool:
-    """Whether a refusal is about a key that only we put in."""
-    return names_added_key(decision, status, words) or is_vague(decision, status, words)
+def _by_its_words(decision: RequestDecision, status: int, words: bytes) -> Strategy | None:
+    """The strategy for a refusal that is in no list: it says what is legal, or names our keys."""
+    if status in STATUSES and _lists_values(decision, words):
+        return Strategy.NEAREST_VALUE
+    ours = names_added_key(decision, status, words) or is_vague(decision, status, words)
+    return Strategy.TAKE_OUT if ours else None
+
+
+def _lists_values(decision: RequestDecision, words: bytes) -> bool:
+    text = words.decode("utf-8", "replace").replace('\\"', '"')
+    try:
+        return refused_value(decision.body, decision.dialect.history_member, text) is not None
+    except Unreadable:
+        return False
 
 
 def _makes_up(decision: RequestDecision) -> bool:

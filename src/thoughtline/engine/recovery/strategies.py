@@ -40,4 +40,13 @@ STRATEGIES: Mapping[Strategy, Corrections] = {
     Strategy.SUMMARISE: parameters.summarise,
     Strategy.DROP_INCLUDE: parameters.drop_include,
     Strategy.TAKE_OUT: added.take_out,
+    Strategy.DROP_COMPACTION: items.drop_compaction,
+    Strategy.DROP_CONFIGURATION: items.drop_configuration,
+    Strategy.DROP_FALLBACKS: blocks.drop_fallbacks,
+    Strategy.DROP_BARE_THOUGHTS: blocks.drop_bare_thoughts,
+    Strategy.DROP_SAMPLING: parameters.drop_sampling,
+    Strategy.DROP_WEB_SEARCH: parameters.drop_web_search,
+    Strategy.NAME_BETA: parameters.name_beta,
+    Strategy.MOVE_EFFORT: parameters.move_effort,
+    Strategy.NEAREST_VALUE: parameters.nearest_value,
 }
