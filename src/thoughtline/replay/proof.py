@@ -182,6 +182,15 @@ class Echo:
             if logged.id == echoed.id
         )
 
+    def may_be(self, entry: IndexEntry) -> bool:
+        """Whether nothing of what it tells, under the ids of a turn's thoughts, is another's."""
+        return all(
+            _may_be(echoed, logged)
+            for echoed in self.turn.thoughts
+            for logged in entry.thoughts
+            if echoed.id and logged.id == echoed.id
+        )
+
     def has_call_id(self, entry: IndexEntry) -> bool:
         """Whether it has an id of a turn's calls that looks random."""
         return not self.call_ids.keys().isdisjoint(entry.calls)

@@ -532,3 +532,21 @@ async def test_items_that_nobody_knows_are_refused_in_the_providers_words():
     answer = await gateway.post("/v1/responses", body)
     assert (answer.status, "not found" in answer.body.decode()) == (404, True)
     assert len(gateway.wire.sent) == 1
+
+
+@pytest.mark.parametrize("name", ["openai", "azure"])
+async def test_an_item_with_the_id_of_another_thought_keeps_its_own_words(name):
+    gateway, other = gateway_with(name, name), "Something else entirely."
+    asked = {"model": simulator(name).models()[0], "store": False}
+    asked |= {"include": ["reasoning.encrypted_content"]}
+    first = await gateway.post("/v1/responses", {**asked, "input": "A question."})
+    items = json.loads(first.body)["output"]
+    (thought,) = [item for item in items if item["type"] == "reasoning"]
+    spoken = {"type": "message", "role": "assistant", "content": "Never said there."}
+    named = {"type": "reasoning", "id": thought["id"]}
+    named |= {"summary": [{"type": "summary_text", "text": other}]}
+    history = [{"role": "user", "content": "Another."}, named, spoken]
+    history.append({"role": "user", "content": "Go on."})
+    await gateway.post("/v1/responses", {**asked, "input": history})
+    sent = [one.body for one in gateway.wire.sent[1:]]
+    assert not any(thought["encrypted_content"].encode() in body for body in sent)

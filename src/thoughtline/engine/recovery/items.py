@@ -19,6 +19,7 @@ from thoughtline.engine.server_state import references
 from thoughtline.log.parts import Blob, Call, Carrier, Text, Thought
 from thoughtline.log.quirks import Need, Quirk
 from thoughtline.log.turns import Turn
+from thoughtline.replay.proof import Echo
 
 _ENDS = re.compile(r"encrypted content (\S+?)(?:\.{3}|…)(\S*) could", re.IGNORECASE)
 _ITEMS = (Carrier.ITEM, Carrier.REFERENCE)
@@ -70,7 +71,7 @@ def _from_the_log(case: Case) -> Iterator[Correction]:
     for sent in case.sent():
         entry = next((case.known[id] for id in _names(sent.turn) & ids if id in case.known), None)
         own = keys[sent.index]
-        if entry is not None and own is not None:
+        if entry is not None and own is not None and Echo(sent.turn).may_be(entry):
             found[own.full] = [entry]
     if len(found) != len(case.decision.found) or found != case.decision.found:
         yield Correction(found=found)
