@@ -11,6 +11,8 @@ import pytest
 import uvicorn.server
 from hypothesis import HealthCheck, settings
 
+from support.loop_clock import stopped
+
 # Before anything imports them: assertions in the shared suites explain themselves like those in tests.
 pytest.register_assert_rewrite("stores.contract", "stores.samples")
 
@@ -67,6 +69,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(scope="session")
 def anyio_backend():
     return "asyncio"
+
+
+@pytest.fixture
+async def loop_clock():
+    """The clock of the test's loop, which stands still until it is moved."""
+    with stopped(asyncio.get_running_loop()) as clock:
+        yield clock
 
 
 @pytest.hookimpl(wrapper=True)

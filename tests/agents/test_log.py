@@ -156,8 +156,10 @@ async def test_watching_and_deleting():
 
 CRASH = """
 import asyncio, os, signal, sys
+from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from support.agents import provider, wired
+from support.waiting import eventually
 import thoughtline
 from thoughtline.testing import simulator
 
@@ -166,7 +168,7 @@ async def read_file(path: str, n: float) -> str:
 
 async def search(query: str, **more) -> str:
     if sys.argv[3] == "tool":
-        await asyncio.sleep(0.2)
+        await eventually(lambda: b"done before" in Path(sys.argv[2] + "-wal").read_bytes())
         os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():

@@ -7,6 +7,7 @@ import pytest
 
 import thoughtline
 from support.agents import TOOLS
+from support.waiting import eventually
 from thoughtline.agents import caller
 from thoughtline.log.events import Outcome
 from thoughtline.testing import serving
@@ -115,8 +116,7 @@ async def test_no_turn_is_lost_to_a_fault(sims, fault):
             run = chat.run("cancelled")
             events = aiter(run)
             await anext(events)  # it has begun
-            while sims["openai"]._faults:
-                await asyncio.sleep(0.01)
+            await eventually(lambda: not sims["openai"]._faults)
             run.cancel()
             assert (await run).outcome is Outcome.ABORTED
         else:

@@ -71,7 +71,7 @@ async def test_names_that_are_not_known_and_hosts_that_are_silent(monkeypatch):
         raise socket.gaierror
 
     async def silent(*_):
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(asyncio, "open_connection", unknown)
     finding = await doctor._reach("upstream x", "https://nowhere.example", 1)

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +17,7 @@ import httpx2
 import pytest
 from websockets.sync.client import connect
 
+from support.waiting import answers, until
 from thoughtline.cli import serve
 from thoughtline.cli.serve import _listen
 from thoughtline.cli.simulated import STRICT
@@ -61,13 +61,7 @@ def start(tmp_path):
         processes.append(process)
         line = process.stdout.readline()
         said = json.loads(line) if line else {}
-        for _ in range(400):
-            try:
-                if httpx2.get(said["url"] + "/health").status_code == 200:
-                    break
-            except httpx2.TransportError:
-                pass
-            time.sleep(0.05)
+        until(lambda: process.poll() is not None or answers(f"{said['url']}/health"))
         return said.get("url", ""), process
 
     yield run
@@ -149,7 +143,7 @@ def test_a_simulated_model_answers_on_a_websocket(start):
         socket.send(json.dumps({"type": "response.create", "model": "sim/openai", "input": "hi"}))
         types = []
         while not types or types[-1] not in ("response.completed", "error"):
-            types.append(json.loads(socket.recv(timeout=10))["type"])
+            types.append(json.loads(socket.recv(timeout=60))["type"])
     assert types[-1] == "response.completed"
 
 
@@ -198,14 +192,16 @@ def test_workers_end_with_their_supervisor_and_give_the_port_back(start):
     exchange(url, [{"role": "user", "content": "mend it"}], "sim/deepseek")
     process.kill()
     process.wait()
-    for _ in range(200):
+
+    def is_free():
         with contextlib.suppress(OSError), socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", int(url.rpartition(":")[2])))
             listener.listen()
-            return
-        time.sleep(0.1)
-    pytest.fail("somebody still listens")
+            return True
+        return False
+
+    until(is_free)
 
 
 class Slow(BaseHTTPRequestHandler):
@@ -223,7 +219,7 @@ class Slow(BaseHTTPRequestHandler):
             b"data: " + json.dumps({"id": "c", "choices": [choice]}).encode() + b"\n\n"
         )
         self.wfile.flush()
-        self.go_on.wait(30)
+        self.go_on.wait(60)
         self.wfile.write(b"data: [DONE]\n\n")
 
     def log_message(self, *_):

@@ -5,7 +5,6 @@ The clocks of the nodes are ten minutes apart, and neither is right.
 
 import contextlib
 import secrets
-import time
 from types import SimpleNamespace
 
 import httpx2
@@ -15,6 +14,7 @@ from cluster.test_nodes import DIALECTS, Talk, together
 from support.cluster import Node, settings_for
 from support.postgres_server import SharedServer
 from support.tcp_proxy import TcpProxy
+from support.waiting import until
 from thoughtline.cli.simulated import POLICIES
 from thoughtline.testing import serving
 
@@ -90,16 +90,15 @@ class Alternating(Talk):
 
 def each_is_in_the_log_once(nodes, replies):
     """Wait until every turn that a client received is in the log; none is there twice."""
-    until = time.monotonic() + 60
-    while True:
+
+    def each_once():
         rows = nodes.sql("SELECT encode(id, 'escape') AS turn FROM batches WHERE nth = 0")
         listed = [row["turn"] for row in rows]
         counts = [listed.count(reply.headers["x-thoughtline-turn"]) for reply in replies]
         assert max(counts) <= 1
-        if min(counts) == 1:
-            return
-        assert time.monotonic() < until, counts
-        time.sleep(0.1)
+        return min(counts) == 1
+
+    until(each_once)
 
 
 @pytest.fixture
@@ -180,10 +179,7 @@ def test_what_is_forgotten_while_a_node_is_cut_off_is_not_sent_by_it(hasty_nodes
     finally:
         cut.proxy.mend()
     cut.proxy.delay = 0.06  # more than a look-up is given while the database does not answer
-    until = time.monotonic() + 60
-    while httpx2.get(cut.url + "/ready", timeout=60).json()["status"] != "ready":
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until(lambda: httpx2.get(cut.url + "/ready", timeout=60).json()["status"] == "ready")
     for url in (cut.url, well.url):
         talk.nodes = [url]
         reply = talk.client.send()

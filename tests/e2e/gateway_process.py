@@ -4,11 +4,9 @@ import json
 import os
 import subprocess
 import sys
-import time
-
-import httpx2
 
 from e2e.ways import ALIASES, POLICIES, TAME
+from support.waiting import answers, until
 from thoughtline.testing import PROVIDERS
 
 
@@ -65,11 +63,5 @@ class GatewayProcess:
         self._process.communicate(timeout=60)
 
     def _wait(self, url):
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and self._process.poll() is None:
-            try:
-                if httpx2.get(f"{url}/health").status_code == 200:
-                    return
-            except httpx2.TransportError:
-                time.sleep(0.02)
-        raise AssertionError("the gateway did not start")
+        until(lambda: self._process.poll() is not None or answers(f"{url}/health"))
+        assert self._process.poll() is None, "the gateway did not start"

@@ -2,10 +2,11 @@
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+
+from support.waiting import until
 
 HERE = Path(__file__).parent / "node"
 MODULES = Path(os.environ.get("E2E_NODE_MODULES", HERE / "node_modules"))
@@ -37,9 +38,7 @@ class Program:
     def until(self, happened, *arguments):
         """Run it until something has happened, and kill it then."""
         with self._started(arguments) as process:
-            deadline = time.monotonic() + 60
-            while not happened() and process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.02)
+            until(lambda: happened() or process.poll() is not None)
             process.kill()
             process.communicate(timeout=60)
         assert happened()

@@ -3,7 +3,6 @@
 The browser's clock is an hour late, so a timer that counts by it would be seen.
 """
 
-import asyncio
 import importlib.util
 import os
 import re
@@ -14,6 +13,7 @@ import pytest
 
 from inspector.browsers import FLAGS, chromium
 from support.example_apps import FOLDER, served
+from support.waiting import eventually
 
 CHROMIUM = chromium()
 LATE = "const now = Date.now; Date.now = () => now() - 3600_000;"
@@ -67,9 +67,11 @@ class Seen:
 
     async def counts(self, least):
         """Wait until the timer of a thought that goes on has come this far."""
-        while (now := await self.counted()) < least:
-            await asyncio.sleep(0.05)
-        return now
+
+        async def far():
+            return (now := await self.counted()) >= least and now
+
+        return await eventually(far)
 
     async def counted(self):
         words = self.page.locator(".thought[data-state=thinking] .words").last

@@ -1,13 +1,15 @@
 """A client that disconnects before its answer has begun."""
 
 import asyncio
-import threading
+import json
 
-import httpx2
 import pytest
 
-from support.breaking_upstream import ASKED, answered, until, upstream
+from support.breaking_upstream import ASKED, Gate, answered, upstream
 from support.gateway_server import running
+from support.http_server import dialled
+from support.loop_clock import settled
+from support.waiting import until
 from thoughtline.gateway import asgi
 from thoughtline.gateway.asgi import DisconnectWatcher
 from thoughtline.gateway.options import ProxyOptions
@@ -18,12 +20,16 @@ from thoughtline.gateway.options import ProxyOptions
 )
 def test_an_answer_that_had_not_begun_is_kept_or_not(finish, ended):
     """Without a stream, the head comes with the words: a client leaves before either."""
-    go = threading.Event()
+    go, sent = Gate(), json.dumps(ASKED).encode()
     options = ProxyOptions(finish_on_disconnect=finish)
     with upstream(answered({"content": "x", "reasoning_content": "t"}), go) as ups:  # noqa: SIM117
         with running(ups, options=options) as gateway:
-            with pytest.raises(httpx2.ReadTimeout):
-                httpx2.post(f"{gateway.url}/u/u/v1/chat/completions", json=ASKED, timeout=0.4)
+            with dialled(gateway.port) as peer:
+                peer.sendall(
+                    b"POST /u/u/v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n"
+                    b"content-length: %d\r\n\r\n%b" % (len(sent), sent)
+                )
+                assert go.reached.wait(60)
             if not finish:
                 until(lambda: gateway.notes.records)
             go.set()
@@ -45,18 +51,16 @@ async def never():
     raise AssertionError("the own server is not asked for messages")
 
 
-async def test_the_own_server_tells_by_itself_that_a_client_left(monkeypatch):
-    monkeypatch.setattr(asgi, "WATCH_AFTER", 0.05)
+async def test_the_own_server_tells_by_itself_that_a_client_left(loop_clock):
     server, cut = Server(), []
 
     async def work():
         watcher = DisconnectWatcher(never, server)
         server.left()
-        for _ in range(5):  # what ends at once, ends
-            await asyncio.sleep(0)
+        await settled()  # what ends at once, ends
         assert not watcher.disconnected
         try:
-            await asyncio.sleep(60)
+            await loop_clock.advance(asgi.WATCH_AFTER)
         except asyncio.CancelledError:
             cut.append(watcher.disconnected)
             watcher.uncancel()
@@ -67,12 +71,11 @@ async def test_the_own_server_tells_by_itself_that_a_client_left(monkeypatch):
     assert server.left is None
 
 
-async def test_who_has_an_answer_is_not_missed_any_more(monkeypatch):
-    monkeypatch.setattr(asgi, "WATCH_AFTER", 0)
+async def test_who_has_an_answer_is_not_missed_any_more(loop_clock):
     server = Server()
     watcher = DisconnectWatcher(never, server)
     server.left()
     watcher.stop()
-    await asyncio.sleep(0.01)
+    await loop_clock.advance(asgi.WATCH_AFTER)
     assert not watcher.disconnected
     assert server.left is None

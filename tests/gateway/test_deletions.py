@@ -6,6 +6,7 @@ import io
 import pytest
 
 from stores.samples import StillClock
+from support.waiting import eventually
 from thoughtline.errors import Unavailable
 from thoughtline.gateway.deletions import LOG_EVERY, MAX_KEPT, Deletions
 from thoughtline.gateway.telemetry import open_log
@@ -27,9 +28,7 @@ def deletions(clock, lines):
 
 
 async def over(deletion):
-    async with asyncio.timeout(60):
-        while deletion.status == "running":
-            await asyncio.sleep(0)
+    await eventually(lambda: deletion.status != "running")
 
 
 async def test_what_is_over_soon_is_answered_at_once(clock, lines):

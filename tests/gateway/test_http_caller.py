@@ -5,7 +5,9 @@ import contextlib
 import json
 
 from support.gateway import Answer, InProcessGateway, ScriptedWire
+from support.loop_clock import settled
 from support.proxied import body
+from support.waiting import eventually
 from thoughtline.errors import WireError
 from thoughtline.gateway import asgi
 from thoughtline.stores.memory import MemoryStore
@@ -43,7 +45,7 @@ async def test_a_client_that_leaves_while_it_is_told_of_an_error_is_no_fault(mon
     class Slow(Visit):
         async def send(self, message):
             self.left.set()
-            await asyncio.sleep(0.05)
+            await settled()
             await super().send(message)
 
     gateway, visit = InProcessGateway(ScriptedWire(broken)), Slow()
@@ -59,13 +61,13 @@ async def test_a_stop_while_the_turn_of_a_client_that_left_is_written_is_counted
     class SlowStore(MemoryStore):
         async def append(self, batch):
             writing.set()
-            await asyncio.sleep(0.05)
+            await settled()
             return await super().append(batch)
 
     class Endless(Answer):
         async def chunks(self):
             yield b"data: {}\n\n"
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
     class Wire(ScriptedWire):
         @contextlib.asynccontextmanager
@@ -74,7 +76,7 @@ async def test_a_stop_while_the_turn_of_a_client_that_left_is_written_is_counted
 
     gateway, visit = InProcessGateway(Wire(), store=SlowStore()), Visit()
     serving = visit.enter(gateway)
-    await asyncio.sleep(0.02)
+    await eventually(lambda: visit.told)
     visit.left.set()
     await writing.wait()
     serving.cancel()
@@ -94,7 +96,7 @@ async def test_a_stop_after_the_answer_was_given_is_not_counted_as_another_end()
             async with super().send(request) as answer:
                 yield answer
                 closing.set()
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
 
     gateway, visit = InProcessGateway(Wire(Answer(503, {}))), Visit()
     serving = visit.enter(gateway)

@@ -6,6 +6,7 @@ import zlib
 
 import pytest
 
+from support.waiting import eventually
 from thoughtline.clock import SystemClock
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.sse import SseParser
@@ -173,8 +174,7 @@ class Quiet:
 
     async def say(self, chunk):
         self.said.put_nowait(chunk)
-        while not self.shown.endswith(chunk):
-            await asyncio.sleep(0)
+        await eventually(lambda: self.shown.endswith(chunk))
 
     async def run(self, *steps):
         showing = asyncio.ensure_future(self.relay.forward(self.chunks(), stream=True))
@@ -206,12 +206,12 @@ async def test_a_ping_never_stands_inside_of_an_event():
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br"])
-async def test_nothing_of_ours_stands_in_a_packed_stream(encoding):
+async def test_nothing_of_ours_stands_in_a_packed_stream(encoding, loop_clock):
     quiet = Quiet(encoding)
 
     async def wait():
         for _ in range(20):
-            await asyncio.sleep(0.001)
+            await loop_clock.advance(60)
 
     assert await quiet.run(wait) == b""
 
@@ -222,9 +222,7 @@ async def test_events_that_end_in_the_other_way_are_events():
     async def speak():
         await quiet.say(b"data: {}\r\n\r\n")
         before = quiet.shown.count(b"keep-alive")
-        async with asyncio.timeout(60):
-            while quiet.shown.count(b"keep-alive") == before:
-                await asyncio.sleep(0.001)
+        await eventually(lambda: quiet.shown.count(b"keep-alive") != before)
 
     await quiet.run(speak)
 
@@ -243,9 +241,7 @@ async def test_a_response_in_progress_says_so_again():
             own.append(told)
             await quiet.say(told)
             before = quiet.shown.count(b"response.in_progress")
-            async with asyncio.timeout(60):
-                while quiet.shown.count(b"response.in_progress") == before:
-                    await asyncio.sleep(0.001)
+            await eventually(lambda n=before: quiet.shown.count(b"response.in_progress") != n)
 
     shown = SseParser().feed(await quiet.run(speak))
     again = [json.loads(one.data) for one in shown if one.name == "response.in_progress"]
@@ -260,9 +256,7 @@ async def test_before_a_response_has_begun_a_comment_has_to_do():
     quiet = Quiet(dialect="responses")
 
     async def wait():
-        async with asyncio.timeout(60):
-            while b": keep-alive" not in quiet.shown:
-                await asyncio.sleep(0.001)
+        await eventually(lambda: b": keep-alive" in quiet.shown)
 
     await quiet.run(wait)
 
@@ -305,8 +299,7 @@ class Pushed:
         return showing
 
     async def pulled(self):
-        while self.connection.sink is None:
-            await asyncio.sleep(0)
+        await eventually(lambda: self.connection.sink is not None)
 
 
 async def test_a_chunk_is_forwarded_in_the_callback_in_which_it_came_and_the_end_waits():

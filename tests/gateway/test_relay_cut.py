@@ -5,8 +5,9 @@ import json
 import httpx2
 import pytest
 
-from support.breaking_upstream import ASKED, answered, until, upstream
+from support.breaking_upstream import ASKED, answered, upstream
 from support.gateway_server import running
+from support.waiting import until
 
 SAID = b'data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

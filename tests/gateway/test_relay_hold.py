@@ -6,6 +6,7 @@ import json
 import pytest
 
 from gateway.test_relay import Pushing, Watched
+from support.waiting import eventually
 from thoughtline.dialects import DIALECTS
 from thoughtline.gateway import relay as module
 from thoughtline.gateway.relay import Relay
@@ -119,9 +120,7 @@ async def test_an_end_that_does_not_come_is_not_waited_for(monkeypatch):
     said, stop, end = STREAMS["chat"]
     client = Client("chat")
     await client.receive(said + stop)
-    async with asyncio.timeout(60):
-        while client.shown != said + stop:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: client.shown == said + stop)
     await client.receive(end)
     await client.receive(None)
     await client.going
@@ -190,9 +189,7 @@ async def test_a_stream_that_stays_open_behind_its_end_keeps_nothing_back_for_lo
     monkeypatch.setattr(module, "HOLD_TIME", 0.0)
     client = Client("gemini")
     await client.receive(RUN)
-    async with asyncio.timeout(60):
-        while client.shown != RUN:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: client.shown == RUN)
     await client.receive(LAST)
     await client.receive(None)
     await client.going

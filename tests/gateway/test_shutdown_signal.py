@@ -7,20 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import httpx2
 
-
-def until(true):
-    """Wait until it is; a server may not be there yet."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with contextlib.suppress(httpx2.TransportError):
-            if true():
-                return
-        time.sleep(0.02)
-    raise AssertionError("it never was")
+from support.waiting import answers, until
 
 
 def test_a_signal_lets_open_streams_finish(gateway):
@@ -53,7 +43,7 @@ def test_a_signal_does_not_wait_for_halves_of_requests(tmp_path):
     )
     try:
         port = int(json.loads(process.stdout.readline())["url"].rpartition(":")[2])
-        until(lambda: httpx2.get(f"http://127.0.0.1:{port}/health").status_code == 200)
+        until(lambda: answers(f"http://127.0.0.1:{port}/health"))
         with contextlib.ExitStack() as stack:
             for _ in range(100):
                 peer = stack.enter_context(socket.create_connection(("127.0.0.1", port)))

@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from support.built_gateway import BuiltGateway
 from support.gateway import Answer
+from support.waiting import eventually
 from thoughtline.gateway.build import ExtraPages
 from thoughtline.gateway.pages.page import pages_of
 from thoughtline.inspector.api import InspectorApi
@@ -82,9 +83,7 @@ class Stage:
         before = len(self.answers)
         path = "/v1/chat/completions"
         asked = asyncio.ensure_future(self.built.gateway().post(path, body))
-        async with asyncio.timeout(60):
-            while len(self.answers) == before:
-                await asyncio.sleep(0)
+        await eventually(lambda: len(self.answers) != before)
         try:
             yield self.answers[-1]
         finally:
@@ -145,10 +144,3 @@ async def asked(answerer, query=b"", **params):
 def page_of(handler):
     """The page of this handler."""
     return next(page for page in pages_of(handler.__self__) if page.handler == handler)
-
-
-async def until(true):
-    """Let others run until this is so."""
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0)

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 from inspector.exchange_events import SECOND, drafted, timed
+from support.waiting import eventually
 from thoughtline.clock import SystemClock
 from thoughtline.errors import Unavailable
 from thoughtline.gateway.build import build
@@ -86,7 +87,7 @@ class Talk:
         self._put(done)
         self._put("[DONE]")
         self._put(None)
-        self._stage.do(asyncio.wait_for(asyncio.shield(self._reading), 20))
+        self._stage.do(asyncio.wait_for(asyncio.shield(self._reading), 60))
 
     def hang_up(self):
         """The client goes away in mid-sentence."""
@@ -204,8 +205,7 @@ class Stage:
         self.do(self._written(session))
 
     async def _written(self, session):
-        while not await self.store.read(session, limit=1):
-            await asyncio.sleep(0.01)
+        await eventually(lambda: self.store.read(session, limit=1))
 
     def skip(self, page, seconds):
         """Let time pass at once, for the gateway and for a page whose clock is installed."""
@@ -291,8 +291,7 @@ async def _served(app, port=0):
     config = uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     task = asyncio.ensure_future(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: server.started)
     return server, task, server.servers[0].sockets[0].getsockname()[1]
 
 
@@ -315,4 +314,4 @@ def staged(*, token=""):
         yield box["stage"]
     finally:
         box["stage"].call(over.set)
-        thread.join(20)
+        thread.join(60)

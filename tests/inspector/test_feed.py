@@ -7,9 +7,10 @@ import json
 import pytest
 from starlette.requests import Request
 
-from inspector.feed_listener import QUICK, Heard, Stage, asked, listening, page_of, until
+from inspector.feed_listener import QUICK, Heard, Stage, asked, listening, page_of
 from inspector.sample_sessions import Session, thought
 from stores.samples import turn
+from support.waiting import eventually
 from thoughtline.agents.log import open_log
 from thoughtline.inspector import feed as feed_module
 from thoughtline.log.events import EndpointLearned
@@ -229,13 +230,13 @@ async def test_who_is_shown_a_turn_is_told_of_its_end(stage, which):
         async with stage.talk() as answer:
             answer.say(reasoning_content="Let me see")
             (running,) = stage.built.proxy.engine.recordings
-            await until(lambda: running.snapshot().output)
+            await eventually(lambda: running.snapshot().output)
             ids = {"id": running.session, "turn": running.turn}
             assert "running" in json.dumps(await asked(getattr(stage.api, which), **ids))
             heard = await feed.until("thought_opened")
             assert [data["kind"] for _, data in heard] == ["turn_opened", "thought_opened"]
             answer.done()
-            await until(lambda: not running.running)
+            await eventually(lambda: not running.running)
         for _ in range(2):  # told once
             await asked(stage.api.session, **ids)
         assert [data["kind"] for _, data in await feed.until("turn_closed")] == ["turn_closed"]

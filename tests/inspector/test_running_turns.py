@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from inspector.feed_listener import Stage, asked, listening, until
+from inspector.feed_listener import Stage, asked, listening
 from support.gateway import Answer, InProcessGateway, SimWire
+from support.waiting import eventually
 from thoughtline.inspector import running_turns
 from thoughtline.inspector.running_turns import PeerWorkers, RunningTurns
 from thoughtline.log.durations import thought_spans, thought_state
@@ -117,7 +118,7 @@ async def answering(folder, answer):
     """A worker that can be asked."""
     before = len(list(folder.iterdir()))
     task = asyncio.ensure_future(answer())
-    await until(lambda: len(list(folder.iterdir())) > before)
+    await eventually(lambda: len(list(folder.iterdir())) > before)
     try:
         yield
     finally:
@@ -135,7 +136,7 @@ async def workers(tmp_path):
         yield one, two
         for stage in (one, two):  # nobody looks any more when the workers end
             stage.live_feed.close()
-            await until(lambda task=stage.live_feed._task: task is None or task.done())
+            await eventually(lambda task=stage.live_feed._task: task is None or task.done())
 
 
 async def test_what_runs_in_one_is_shown_by_the_other(workers):
@@ -143,7 +144,7 @@ async def test_what_runs_in_one_is_shown_by_the_other(workers):
     async with one.talk("Who am I?") as answer:
         answer.say(reasoning_content="Let me see")
         (running,) = one.built.proxy.engine.recordings
-        await until(lambda: running.snapshot().output)
+        await eventually(lambda: running.snapshot().output)
         (listed,) = (await asked(two.api.sessions))["sessions"]
         assert (listed["status"], listed["title"]) == ("running", "Who am I?")
         (turn,) = (await asked(two.api.session, id=running.session))["turns"]
@@ -151,7 +152,7 @@ async def test_what_runs_in_one_is_shown_by_the_other(workers):
         assert [turn] == ours
         assert turn["output"][0]["duration"]["state"] == "open"
         answer.done()
-        await until(lambda: not running.running)
+        await eventually(lambda: not running.running)
         (turn,) = (await asked(two.api.session, id=running.session))["turns"]
         assert (turn["running"], turn["outcome"]) == (False, "completed")
 
@@ -287,19 +288,18 @@ def runs(turn):
     )
 
 
-async def test_a_node_shows_its_turns_while_somebody_looks(monkeypatch):
-    monkeypatch.setattr(running_turns.PeerNodes.__init__, "__kwdefaults__", {"every": 0.001})
+async def test_a_node_shows_its_turns_while_somebody_looks(loop_clock):
     store = Board()
     here, there = RunningTurns([], store=store), RunningTurns([runs("t1")], store=store)
     [serve] = there.tasks
     serving = asyncio.create_task(serve())
     try:
-        await asyncio.sleep(0.02)
+        await loop_clock.advance(running_turns.SHOW_EVERY)
         assert store.shown == {}  # nobody looks: nothing is shown
-        async with asyncio.timeout(60):
-            while not here.turns():
-                await here.refresh()
-                await asyncio.sleep(0.001)
+        await here.refresh()
+        for _ in range(2):  # that somebody looks is heard in one round, and followed in the next
+            await loop_clock.advance(running_turns.SHOW_EVERY)
+        await here.refresh()
         assert [(tenant, turn.id) for tenant, turn in here.turns()] == [("T", "t1")]
         assert [turn.id for _, turn in there.turns()] == ["t1"]
     finally:

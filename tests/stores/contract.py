@@ -1122,7 +1122,7 @@ class Watching(StoreContract):
     async def test_it_ends_when_the_store_is_closed(self, store):
         async with watching(store.watch()) as everything, watching(store.watch("s")) as one:
             await store.close()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await asyncio.gather(everything.task, one.task)
 
 

@@ -119,7 +119,7 @@ class Watcher:
 
     async def has(self, count):
         """Wait until it has shown so many; the events."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.events) < count:
                 self._more.clear()
                 await self._more.wait()

@@ -8,6 +8,7 @@ import pytest
 from stores.samples import notes, turn
 from stores.sealed_samples import keychain
 from support.fragile_store import A, B
+from support.waiting import eventually
 from thoughtline.errors import Unavailable
 from thoughtline.stores.backlog import Backlog, BacklogEvents
 from thoughtline.stores.spill import SpillFile
@@ -57,12 +58,6 @@ def backlog(disk, limit=1 << 20, spill=None, retry=0, keychain=None):
     return Backlog(events, limit=limit, retry=retry, spill=spill, keychain=keychain)
 
 
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0)
-
-
 async def added(waiting, *batches):
     for batch in batches:
         await waiting.add(batch, Unavailable("it is locked"))
@@ -75,7 +70,7 @@ async def test_written_in_order_and_tried_again(disk):
     waiting = await added(backlog(disk), *batches)
     assert len(waiting) == 3
     disk.free.set()
-    await until(lambda: disk.emptied)
+    await eventually(lambda: disk.emptied)
     written = {name: [b for b in disk.written if b.session == name] for name in "sz"}
     assert written == {"s": batches[::2], "z": batches[1:2]}
     assert len(waiting) == 0
@@ -101,7 +96,7 @@ async def test_the_one_that_is_being_written_is_not_given_up(disk):
     await added(waiting, *batches[1:])
     assert [batch for batch, _ in disk.lost] == [batches[1]]
     disk.free.set()
-    await until(lambda: disk.emptied)
+    await eventually(lambda: disk.emptied)
     assert disk.written == [batches[0], batches[2]]
 
 
@@ -140,7 +135,7 @@ async def test_what_a_dead_process_left_is_written_first(disk, tmp_path):
     new = turn("s", "t2")
     await waiting.add(new, Unavailable("catching up"))
     disk.free.set()
-    await until(lambda: disk.emptied)
+    await eventually(lambda: disk.emptied)
     assert disk.written == [*left, new]
     assert not list(tmp_path.iterdir())
 
@@ -160,7 +155,7 @@ async def test_a_sealed_line_that_was_altered_stops_no_other(disk, tmp_path):
     altered(next(tmp_path.iterdir()))
     assert await waiting.find("T", [B]) == {}
     disk.free.set()
-    await until(lambda: disk.emptied)
+    await eventually(lambda: disk.emptied)
     assert disk.written == batches[::2]
     [(lost, why)] = disk.lost
     assert (lost.session, lost.tenant) == ("s", "T") and "was altered" in why
@@ -212,7 +207,7 @@ async def test_a_deleted_batch_is_not_taken_for_an_equal_one_that_is_being_writt
     deleting = asyncio.ensure_future(waiting.change(lambda batch: None))
     disk.free.set()  # what is being written is written, and then deleted in the store
     await deleting
-    await until(lambda: disk.emptied)
+    await eventually(lambda: disk.emptied)
     assert len(disk.written) == 1
     assert disk.written[0] is first
 
@@ -246,7 +241,7 @@ async def test_what_cannot_be_written_at_the_end_is_left_for_the_next_process(di
     later.free.set()
     again = backlog(later, spill=store)
     await again.adopt()
-    await until(lambda: later.emptied)
+    await eventually(lambda: later.emptied)
     assert later.written == batches
 
 

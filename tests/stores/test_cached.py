@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from stores.contract import Contract
 from stores.samples import after, refusal, turn
 from support.fragile_store import A, B, found
+from support.waiting import eventually
 from thoughtline.errors import Corrupt, SealError, Unavailable
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
@@ -34,8 +35,7 @@ async def test_what_a_store_lost_while_it_was_down_is_still_found(fragile, how):
     with contextlib.suppress(Unavailable):
         await hot.append(turn("s", "two", tenant="t", keys=(B,)))
     fragile.__init__()  # another file under the same name
-    while hot.trouble:
-        await asyncio.sleep(0.001)
+    await eventually(lambda: not hot.trouble)
     assert fragile.written == ["two"]
     assert await found(hot, B) == ["two"]
     assert await found(hot, A) == ["one"]
@@ -57,8 +57,7 @@ async def test_a_batch_whose_answer_is_lost_is_written_once(fragile):
     batch = replace(turn("s", "one", tenant="t", keys=(A,)), id="one", expect=-1)
     with pytest.raises(Unavailable):
         await hot.append(batch)
-    while hot.trouble:
-        await asyncio.sleep(0.001)
+    await eventually(lambda: not hot.trouble)
     assert fragile.written == ["one", "one"]
     assert [event.id for event in await hot.read("s")] == ["one", "one.end"]
     assert hot.lost == 0
@@ -120,10 +119,11 @@ async def test_a_second_conversation_under_a_known_name_is_seen(fragile):
 async def test_a_batch_that_is_refused_by_itself_holds_up_its_session_only(fragile, error):
     """A tenant's key is damaged, or a row: the turns of all others are written at once."""
     hot = CachedStore(fragile, retry=0.001)
-    append, spoilt = fragile.append, range(100)
+    append, spoilt, tried = fragile.append, range(100), [0]
 
     async def picky(batch):
         if batch.session != "good" and int(batch.session) in spoilt:
+            tried[0] += 1
             raise error("its key is damaged")
         return await append(batch)
 
@@ -133,16 +133,14 @@ async def test_a_batch_that_is_refused_by_itself_holds_up_its_session_only(fragi
             await hot.append(turn(str(n), f"b{n}", keys=(A,)))
     for n in range(3):
         await hot.append(turn("good", f"g{n}", keys=(B,)))
-        await asyncio.sleep(0.01)  # the others are tried again meanwhile
+        await eventually(lambda before=tried[0]: tried[0] > before)  # the others, meanwhile
     assert fragile.written == ["g0", "g1", "g2"]
     with pytest.raises(Unavailable):
         await hot.append(turn("99", "later", keys=(A,)))
     assert (hot.backlog, hot.lost) == (101, 0)
     assert "damaged" in hot.trouble
     spoilt = range(80)  # more than are tried at once
-    async with asyncio.timeout(60):
-        while hot.backlog > 80:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: hot.backlog <= 80)
     assert [event.id for event in await hot.read("99")][::2] == ["b99", "later"]
     await hot.close()
 
@@ -167,8 +165,7 @@ async def test_a_dead_store_takes_nobody_down(fragile):
     assert hot.backlog == 1
     assert "disk" in hot.trouble
     fragile.down = False
-    while hot.backlog:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: not hot.backlog)
     assert [e.seq for e in await fragile.read("s")] == list(range(len(await fragile.read("s"))))
     assert (await fragile.find("T", [B]))[B][0].turn == "t2"
     await hot.close()
@@ -190,8 +187,7 @@ async def test_order_is_kept_while_catching_up(fragile):
         with pytest.raises(Unavailable):
             await hot.append(turn("s", f"t{number}", keys=(bytes([number]) * 16,)))
     fragile.down = False
-    while hot.backlog:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: not hot.backlog)
     started = [e.id for e in await fragile.read("s") if e.type == "turn_started"]
     assert started == [f"t{number}" for number in range(5)]
     await hot.close()
@@ -231,8 +227,7 @@ async def test_what_is_committed_during_a_look_up_of_another_key_is_found(fragil
         await hot.append(turn("s", "t1", keys=(A,)))
     fragile.down, fragile.gate = False, asyncio.Event()
     asking = asyncio.ensure_future(hot.find("T", [A, B]))
-    while hot.backlog:
-        await asyncio.sleep(0.001)
+    await eventually(lambda: not hot.backlog)
     fragile.gate.set()
     assert [entry.turn for entry in (await asking)[A]] == ["t1"]
     await hot.close()
@@ -260,13 +255,11 @@ async def test_what_is_committed_during_a_second_look_up_is_found(fragile):
     slow = asyncio.ensure_future(hot.append(turn("s", "t1", keys=(A,))))
     await asyncio.sleep(0)
     asking = asyncio.ensure_future(hot.find("T", [A, B]))
-    while not asked:
-        await asyncio.sleep(0)
+    await eventually(lambda: asked)
     fragile.append = append
     await hot.append(turn("s", "t2", keys=(B,)))
     gates[0].set()
-    while len(asked) < 2:
-        await asyncio.sleep(0)
+    await eventually(lambda: len(asked) >= 2)
     written.set()
     await slow
     gates[1].set()
@@ -369,20 +362,20 @@ async def test_giving_up_the_one_that_is_being_written_loses_no_other(fragile):
     fragile.down = True
     with pytest.raises(Unavailable):
         await hot.append(turn("s", "t0"))
-    gate = asyncio.Event()
+    gate, began = asyncio.Event(), asyncio.Event()
     slow = fragile.append
 
     async def append(batch):
+        began.set()
         await gate.wait()
         return await slow(batch)
 
     fragile.down, fragile.append = False, append
-    await asyncio.sleep(0.02)  # t0 is being written
+    await began.wait()  # t0 is being written
     with pytest.raises(Unavailable):
         await hot.append(turn("s", "t1"))
     gate.set()
-    while hot.backlog:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: not hot.backlog)
     assert fragile.written == ["t0", "t1"]
     await hot.close()
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from stores.samples import turn
 from support.fragile_store import A, B
 from support.sqlite_files import damage, held
+from support.waiting import eventually
 from thoughtline.errors import Corrupt, Unavailable
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
@@ -79,22 +80,20 @@ async def started(path):
 
 
 async def caught_up(store):
-    async with asyncio.timeout(60):
-        while store.backlog:
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not store.backlog)
 
 
 # -- bytes -------------------------------------------------------------------------------------
 
 
-async def taken(most):
-    """Bytes of memory that are taken since it is traced, once they are below what is expected."""
-    for _ in range(100):
-        await asyncio.sleep(0.01)  # loop and thread let go of the last answer
+async def less_is_taken_than(most):
+    """Wait until loop and thread have let go of the last answer, and no more than this is taken."""
+
+    def few():
         gc.collect()
-        if tracemalloc.get_traced_memory()[0] < most:
-            break
-    return tracemalloc.get_traced_memory()[0]
+        return tracemalloc.get_traced_memory()[0] < most
+
+    await eventually(few)
 
 
 async def test_memory_is_bounded_in_bytes(path):
@@ -108,10 +107,10 @@ async def test_memory_is_bounded_in_bytes(path):
             await store.append(large(number, 1 << 20))
             await store.find("T", [key(number)])
             await store.find("T", [A])  # the same turns under another key
-        assert await taken(1.5 * limit) < 1.5 * limit
+        await less_is_taken_than(1.5 * limit)
         with held(path):
             await appended(store, *[large(number, 1 << 20) for number in range(count, count + 20)])
-            assert await taken(1.5 * limit) < 1.5 * limit
+            await less_is_taken_than(1.5 * limit)
             assert store.memory <= limit
             for number in range(count, count + 20):
                 assert await found(store, key(number)) == [f"t{number}"]
@@ -206,9 +205,7 @@ async def test_what_was_written_after_all_is_not_written_twice(path):
     first.store.append = slow
     writing = asyncio.ensure_future(first.append(replace(large(0, 10), id="t0")))
     await committed.wait()
-    async with asyncio.timeout(60):
-        while not list(path.parent.glob("store.db-spill-*")):
-            await asyncio.sleep(0.001)
+    await eventually(lambda: list(path.parent.glob("store.db-spill-*")))
     first._backlog._saver.close()  # killed after the commit, before it knew
     second = opened(path)
     assert await found(second, key(0)) == ["t0"]
@@ -228,9 +225,7 @@ async def test_a_commit_that_takes_long_is_saved_and_then_released(path):
 
     store.store.append = slow
     writing = asyncio.ensure_future(store.append(large(0, 10)))
-    async with asyncio.timeout(60):
-        while not list(path.parent.glob("store.db-spill-*")):
-            await asyncio.sleep(0.001)
+    await eventually(lambda: list(path.parent.glob("store.db-spill-*")))
     answer.set()
     await writing
     assert not list(path.parent.glob("store.db-spill-*"))
@@ -279,9 +274,7 @@ async def test_an_append_that_is_cancelled_leaves_nothing_to_another_batch(path)
 
     store.store.append = slow
     writing = asyncio.ensure_future(store.append(large(0, 10)))
-    async with asyncio.timeout(60):
-        while not list(path.parent.glob("store.db-spill-*")):
-            await asyncio.sleep(0.001)
+    await eventually(lambda: list(path.parent.glob("store.db-spill-*")))
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await writing

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from stores.samples import turn
 from support.fragile_store import A
+from support.waiting import eventually
 from thoughtline.errors import Conflict, Unavailable
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
@@ -62,9 +63,7 @@ def left_by_a_dead_process(path, count, sessions):
 
 
 async def caught_up(store):
-    async with asyncio.timeout(60):
-        while store.backlog:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: not store.backlog)
 
 
 async def turns(store, session):
@@ -97,9 +96,11 @@ async def test_of_one_session_no_turn_overtakes_one_that_fails(path):
     counted.failures["t1"] = Unavailable("not yet")
     store = CachedStore(counted, spill=path, retry=0.001)
     await store._backlog.adopt()
-    async with asyncio.timeout(60):
-        while await turns(store, "s0") != ["t0", "t2", "t4"]:
-            await asyncio.sleep(0.001)
+
+    async def all_but_one():
+        return await turns(store, "s0") == ["t0", "t2", "t4"]
+
+    await eventually(all_but_one)
     assert await turns(store, "s1") == []
     assert store.trouble == "not yet"
     counted.failures.clear()
@@ -145,9 +146,7 @@ async def test_a_process_that_dies_while_it_catches_up_leaves_only_the_rest(path
     counted.failures["t3"] = Unavailable("not yet")
     first = CachedStore(counted, spill=path, retry=60.0)
     await first._backlog.adopt()
-    async with asyncio.timeout(60):
-        while len(first._backlog) > 3:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: len(first._backlog) <= 3)
     async with first._backlog._saving:
         first._backlog._saver.close()  # as a process that is killed
     second = CachedStore(SqliteStore(path), spill=path, retry=60.0)

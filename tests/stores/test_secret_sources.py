@@ -3,11 +3,11 @@
 import errno
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from support.waiting import until
 from thoughtline.errors import StoreError
 from thoughtline.stores.secret_sources import is_source, read_source
 
@@ -78,10 +78,7 @@ def test_a_command_that_is_given_up_leaves_nothing_running(tmp_path, monkeypatch
     with pytest.raises(StoreError, match="gave no answer"):
         read_source(f"exec:{script}", {})
     child = int((tmp_path / "child").read_text())
-    until = time.monotonic() + 60
-    while _runs(child) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not _runs(child)
+    until(lambda: not _runs(child))
 
 
 def _runs(pid):

@@ -5,7 +5,6 @@ import itertools
 import json
 import socket
 import threading
-import time
 
 from thoughtline.engine.endpoints import Upstream
 
@@ -17,6 +16,18 @@ def answered(message):
     body = json.dumps({"id": "c", "model": "m", "choices": [choice]}).encode()
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     return head % len(body) + body
+
+
+class Gate(threading.Event):
+    """Opens when it is set, and knows when somebody stands before it."""
+
+    def __init__(self):
+        super().__init__()
+        self.reached = threading.Event()
+
+    def wait(self, timeout=None):
+        self.reached.set()
+        return super().wait(timeout)
 
 
 @contextlib.contextmanager
@@ -41,10 +52,3 @@ def upstream(answer, go=None):
         threading.Thread(target=serve, args=(listener,), daemon=True).start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         yield [Upstream(name="u", base_url=url, policy="deepseek")]
-
-
-def until(true):
-    deadline = time.monotonic() + 60
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert true()

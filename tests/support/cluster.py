@@ -10,15 +10,13 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import httpx2
-
 from support.postgres_server import free_port
+from support.waiting import answers, listens, until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
@@ -63,14 +61,9 @@ class Node:
 
     def wait(self):
         """Wait until it serves."""
-        until = time.monotonic() + 60
-        while True:
-            with contextlib.suppress(httpx2.TransportError):
-                if httpx2.get(self.url + "/health").status_code == 200:
-                    return self
-            assert self.process.poll() is None, self.log()
-            assert time.monotonic() < until, self.log()
-            time.sleep(0.05)
+        until(lambda: self.process.poll() is not None or answers(f"{self.url}/health"))
+        assert self.process.poll() is None, self.log()
+        return self
 
     def stop(self, how=signal.SIGTERM):
         """Tell it to end, and wait until it has; `SIGKILL` for a crash."""
@@ -124,13 +117,9 @@ class LoadBalancer:
         return self
 
     def wait(self):
-        until = time.monotonic() + 60
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-                return self
-            assert self.process.poll() is None, (self.folder / "error.log").read_text()
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        until(lambda: self.process.poll() is not None or listens(self.port))
+        assert self.process.poll() is None, (self.folder / "error.log").read_text()
+        return self
 
     @contextlib.contextmanager
     def without(self, port):
@@ -149,10 +138,7 @@ class LoadBalancer:
         """Take in the changed file; returns when only new workers take requests."""
         before = self._workers()
         self.process.send_signal(signal.SIGHUP)
-        until = time.monotonic() + 60
-        while before & self._workers():
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        until(lambda: not before & self._workers())
 
     def _workers(self):
         listed = subprocess.run(

@@ -10,6 +10,7 @@ import uvicorn
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from support.waiting import eventually
 from thoughtline.testing import Pace
 
 FOLDER = Path(__file__).parents[2] / "examples" / "assistant-ui"
@@ -54,9 +55,8 @@ async def served(monkeypatch, *, store="memory://", page=None, delay=0.0):
     )
     running = uvicorn.Server(config)
     task = asyncio.ensure_future(running.serve())
-    while not running.started:
-        assert not task.done(), "the example did not start"
-        await asyncio.sleep(0.01)
+    await eventually(lambda: running.started or task.done())
+    assert not task.done(), "the example did not start"
     port = running.servers[0].sockets[0].getsockname()[1]
     try:
         yield Served(f"http://127.0.0.1:{port}", sims)

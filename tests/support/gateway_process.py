@@ -1,13 +1,13 @@
 """A gateway as a process, in front of simulated providers."""
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
-import time
 
 import httpx2
+
+from support.waiting import answers, until
 
 TOOLS = [
     {
@@ -47,11 +47,7 @@ class Process:
         )
         self.url = json.loads(self.process.stdout.readline())["url"]
         self.port = int(self.url.rpartition(":")[2])
-        for _ in range(600):
-            with contextlib.suppress(httpx2.TransportError):
-                if httpx2.get(self.url + "/health").status_code == 200:
-                    return
-            time.sleep(0.05)
+        until(lambda: answers(f"{self.url}/health"))
 
     def kill(self):
         self.process.kill()

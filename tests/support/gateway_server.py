@@ -6,6 +6,7 @@ import threading
 
 import uvicorn
 
+from support.waiting import eventually
 from thoughtline.cli.simulated import POLICIES
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.gateway.app import Gateway
@@ -104,8 +105,7 @@ def running(upstreams, *, store=None, options=None, clients=None, wire=None, **m
         )
         server = box["server"] = uvicorn.Server(config)
         serving = asyncio.ensure_future(server.serve())
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.01)
+        await eventually(lambda: server.started or serving.done())
         box["running"] = Running(app, notes, server.servers[0].sockets[0].getsockname()[1])
         started.set()
         await serving

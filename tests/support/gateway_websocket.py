@@ -1,6 +1,5 @@
 """A client of the gateway over a WebSocket."""
 
-import asyncio
 import contextlib
 import json
 
@@ -8,6 +7,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from support import gateway_server as gateways
+from support.waiting import eventually
 
 TOOLS = [
     {"type": "function", "name": name, "parameters": {}} for name in ("read_file", "run", "search")
@@ -92,8 +92,7 @@ def dial(url, key="key-one", **headers):
 
 async def quiet(running, count):
     """Wait until the gateway has noted so many ends."""
-    while len(running.notes.records) < count:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: len(running.notes.records) >= count)
 
 
 async def refused(socket, frame):

@@ -1,32 +1,61 @@
 """An ASGI application behind the gateway's own protocol, on a real socket, and a client of it."""
 
+import asyncio
 import contextlib
 import socket
 import threading
-import time
 
 import uvicorn
 
+from support.loop_clock import settled, stopped
+from support.waiting import LIMIT, delivered, until
 from thoughtline.gateway.server.protocol import HttpProtocol
 
 
+class Server(uvicorn.Server):
+    """A server in a thread of its own."""
+
+    async def startup(self, sockets=None):
+        self.loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+    def settle(self, peer):
+        """Wait until it has read what was sent so far, by itself, and whoever is ready has run."""
+        until(lambda: delivered(peer))
+        self._do(settled())
+
+    def advance(self, seconds, peer):
+        """Let time pass, where its clock stands still, once it has read what was sent so far."""
+        self.settle(peer)
+        self._do(self.clock.advance(seconds))
+
+    def line(self):
+        """Its only connection."""
+        (line,) = self.server_state.connections
+        return line
+
+    def _do(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(LIMIT)
+
+
 @contextlib.contextmanager
-def served(app, **more):
-    """Serve it on a port of its own; yields the server, which knows its `port`."""
+def served(app, *, still=False, **more):
+    """Serve it on a port of its own; where it is `still`, time passes there when it is told to."""
+    kind = {"loop": "asyncio"} if still else {}  # the other one's clock cannot be stopped
     config = uvicorn.Config(
-        app, port=0, log_level="critical", lifespan="off", **{"http": HttpProtocol, **more}
+        app, port=0, log_level="critical", lifespan="off", **{"http": HttpProtocol, **kind, **more}
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    until(lambda: server.started)
     server.port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield server
+        with stopped(server.loop) if still else contextlib.nullcontext() as server.clock:
+            yield server
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(LIMIT)
 
 
 @contextlib.contextmanager
@@ -35,6 +64,23 @@ def dialled(port):
     with socket.create_connection(("127.0.0.1", port)) as peer:
         peer.settimeout(60)
         yield peer
+
+
+def sent_until(stuck, peer, data):
+    """Send until the server takes no more, and is `stuck`; how many bytes it took."""
+    sent, data = 0, memoryview(data)
+    peer.setblocking(False)
+
+    def full():
+        nonlocal sent
+        with contextlib.suppress(BlockingIOError):
+            while sent < len(data):
+                sent += peer.send(data[sent:])
+        return sent == len(data) or stuck()
+
+    until(full)
+    peer.settimeout(LIMIT)
+    return sent
 
 
 def answer(peer, *, bare=False):
@@ -76,11 +122,3 @@ def everything(peer):
         while more := peer.recv(1 << 16):
             got += more
     return got
-
-
-def until(true):
-    """Wait until it is."""
-    deadline = time.monotonic() + 60
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert true()

@@ -6,7 +6,6 @@ import sys
 from contextlib import contextmanager
 
 from stores.samples import appended, notes
-from thoughtline.errors import Unavailable
 
 
 def edit(path, *statements):
@@ -52,16 +51,6 @@ def held(path, how="BEGIN IMMEDIATE"):
         assert process.stdout.readline() == "held\n"
         yield
         process.communicate("go\n")
-
-
-async def patiently(call):
-    """What somebody does who was told to try again."""
-    for _ in range(5):
-        try:
-            return await call()
-        except Unavailable as error:
-            said = str(error)
-    raise AssertionError(said)
 
 
 def damage(path):

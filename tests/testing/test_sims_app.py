@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from support.clients import TOOLS, ChatClient, audit, counts, message_of
+from support.waiting import until
 from thoughtline.testing import Pace, Reply, Request, serving, simulator
 from thoughtline.testing.sims.chat import ROWS, ChatSimulator
 
@@ -151,10 +152,7 @@ def test_a_client_that_hangs_up_is_noticed():
         wire.response.readline()
         wire.response.close()
         wire.connection.close()
-        for _ in range(400):
-            if one.aborted:
-                break
-            threading.Event().wait(0.01)
+        until(lambda: one.aborted)
         assert one.aborted == 1
 
 

@@ -14,6 +14,7 @@ from itertools import count
 import pytest
 
 from support.clients import client
+from support.loop_clock import settled
 from support.translating_gateway import BASES, DIALECTS, PROVIDERS, TranslatingGateway
 from thoughtline import dialects
 from thoughtline.clock import SystemClock
@@ -218,7 +219,7 @@ async def test_a_client_that_hangs_up_in_mid_thought(dialect, provider):
         told.append(message)
         if len(told) == 3:
             gone.set()
-            await asyncio.sleep(0.01)
+            await settled()
 
     await gateway.proxy(scope, receive, send)
     await gateway.proxy.engine.writer.settled()

@@ -6,6 +6,7 @@ import httpx2
 import pytest
 
 from support.gateway_server import RecordingObserver
+from support.loop_clock import settled
 from support.transports import (
     KEY,
     URL,
@@ -33,9 +34,10 @@ async def test_chunks_come_as_they_are_and_when_they_are():
 
 async def test_the_end_waits_for_the_commit_and_nothing_else_does():
     class Slow(MemoryStore):
-        release = asyncio.Event()
+        asked, release = asyncio.Event(), asyncio.Event()
 
         async def append(self, batch):
+            self.asked.set()
             await self.release.wait()
             return await super().append(batch)
 
@@ -45,7 +47,8 @@ async def test_the_end_waits_for_the_commit_and_nothing_else_does():
             chunks = reply.aiter_raw()
             early = [await anext(chunks) for _ in events()[:-1]]
             last = asyncio.ensure_future(anext(chunks))
-            await asyncio.sleep(0.05)
+            await store.asked.wait()
+            await settled()
             assert not last.done()
             store.release.set()
             assert [*early, await last] == events()
@@ -89,9 +92,10 @@ async def test_a_caller_who_leaves_frees_the_upstream(replay):
 
 async def test_a_caller_who_is_cancelled_has_left():
     class Never(httpx2.AsyncBaseTransport):
-        cancelled = False
+        asked, cancelled = asyncio.Event(), False
 
         async def handle_async_request(self, request):
+            Never.asked.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -99,7 +103,7 @@ async def test_a_caller_who_is_cancelled_has_left():
 
     async with client(Never()) as kept:
         asking = asyncio.ensure_future(kept.post(URL, **asked()))
-        await asyncio.sleep(0.05)
+        await Never.asked.wait()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking

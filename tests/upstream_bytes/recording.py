@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -33,6 +32,7 @@ from websockets.sync.client import connect
 
 import thoughtline
 from support.clients import TOOL_NAMES, client, load
+from support.waiting import until
 from thoughtline.testing import PROVIDERS, Reply, simulator
 from thoughtline.testing.sims.app import SimApp
 from thoughtline.testing.sims.serve import config, listen
@@ -187,8 +187,7 @@ class Stage:
         server = uvicorn.Server(config(self.recorded))
         thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
         thread.start()
-        while not server.started:
-            time.sleep(0.01)
+        until(lambda: server.started)
         try:
             yield
         finally:

@@ -6,7 +6,22 @@ import subprocess
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+from support.loop_clock import settled
+from support.waiting import delivered, eventually
 from thoughtline.wires.base import Outbound
+
+APART = object()
+"""A step between two pieces: what comes before it is read by itself."""
+
+SILENCE = object()
+"""A step after which nothing comes."""
+
+
+async def taken(writer):
+    """Wait until a client in this loop has read all that was sent to it."""
+    await writer.drain()
+    await eventually(lambda: delivered(writer.get_extra_info("socket")))
+    await settled()
 
 
 class Server:
@@ -17,6 +32,7 @@ class Server:
         self.requests = []
         self.connections = 0
         self.gone = asyncio.Event()  # a client hung up
+        self.silent = asyncio.Semaphore(0)  # how often it has fallen silent
         self.stuck = False  # our answer is not taken off us
         self._tasks = set()
 
@@ -33,15 +49,16 @@ class Server:
                 for step in script:
                     if step is None:
                         return
-                    if isinstance(step, float):
-                        await asyncio.sleep(step)
-                    else:
-                        writer.write(step)
-                        try:
-                            async with asyncio.timeout(0.5):
-                                await writer.drain()
-                        except TimeoutError:
-                            self.stuck = True
+                    if step is SILENCE:
+                        self.silent.release()
+                        await asyncio.Event().wait()
+                    if step is APART:
+                        await taken(writer)
+                        continue
+                    writer.write(step)
+                    await settled()
+                    self.stuck |= writer.transport.get_write_buffer_size() > 0
+                    await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             self.gone.set()
         finally:
@@ -89,7 +106,7 @@ class Proxy:
                 head = await reader.readuntil(b"\r\n\r\n")
                 self.heads.append(head)
                 if self.silent:
-                    await asyncio.sleep(60)
+                    await asyncio.Event().wait()
                 if self.dies:
                     return
                 if refused := self._refused(head):

@@ -5,16 +5,16 @@ import re
 import shutil
 import socket
 import threading
-import time
 
 import pytest
 import uvloop
 
+from support.waiting import eventually
 from thoughtline.errors import WireError
 from thoughtline.wires import http_connection
 from thoughtline.wires.base import Outbound, read_up_to
 from thoughtline.wires.http import HttpWire
-from wires.http_servers import PLAIN, Proxy, Server, fetch, tls_server
+from wires.http_servers import APART, PLAIN, Proxy, Server, fetch, tls_server
 
 
 @pytest.fixture(params=["direct", "proxied"])
@@ -49,10 +49,10 @@ async def exchange(wires, script, **request):
         ((PLAIN,), b"abcd"),
         (tuple(bytes([one]) for one in PLAIN), b"abcd"),
         ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n",), b"abcd"),
-        ((b"HTTP/1.1 200 OK\r\n\r\nab", 0.02, b"cd", None), b"abcd"),
+        ((b"HTTP/1.1 200 OK\r\n\r\nab", APART, b"cd", None), b"abcd"),
         ((b"HTTP/1.0 200 OK\r\n\r\nabcd", None), b"abcd"),
         ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nabcd", None), b"abcd"),
-        ((b"HTTP/1.1 100 Continue\r\n\r\n", 0.02, PLAIN), b"abcd"),
+        ((b"HTTP/1.1 100 Continue\r\n\r\n", APART, PLAIN), b"abcd"),
         ((b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + PLAIN,), b"abcd"),
         ((b"HTTP/1.1 204 No Content\r\n\r\n",), b""),
         ((b"HTTP/1.1 302 Found\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n",), b""),
@@ -155,7 +155,7 @@ async def test_answers_of_every_kind_follow_one_another():
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nefgh\r\n0\r\nx-end: 1\r\n\r\n",
         ),
         (b"HTTP/1.1 204 No Content\r\n\r\n",),
-        (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", 0.02, PLAIN),
+        (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", APART, PLAIN),
     ]
     server, wire = Server(*scripts), HttpWire()
     async with server.running() as port:
@@ -175,11 +175,15 @@ async def test_answers_of_every_kind_follow_one_another():
     ],
 )
 async def test_what_is_over_is_not_used_again(wires, script):
-    server, wire = Server(script), wires()
+    server, wire, loop = Server(script), wires(), asyncio.get_running_loop()
+
+    def over():
+        return not any(one.reusable(loop) for pooled in wire._idle.values() for one in pooled)
+
     async with server.running() as port:
         for _ in range(2):
             await fetch(wire, f"http://127.0.0.1:{port}/")
-            await asyncio.sleep(0.05)
+            await eventually(over)
         await wire.close()
     assert server.connections == 2
 
@@ -208,7 +212,7 @@ async def test_only_what_may_be_said_twice_is_said_twice(wires):
     assert len(server.requests) == 4
 
 
-def hang_up_after_each(listener):
+def hang_up_after_each(listener, gone):
     """Answers one request on each connection, then closes it; in a thread, whatever the loop does."""
     while True:
         try:
@@ -218,22 +222,24 @@ def hang_up_after_each(listener):
         with line:
             line.recv(65536)
             line.sendall(PLAIN)
+        gone.release()
 
 
 async def test_a_connection_that_ended_while_the_loop_was_busy_is_not_used(monkeypatch):
     monkeypatch.setattr(http_connection, "IDLE_BEFORE_CHECK", 0.0)
+    gone = threading.Semaphore(0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=hang_up_after_each, args=(listener,), daemon=True).start()
+        threading.Thread(target=hang_up_after_each, args=(listener, gone), daemon=True).start()
         wire, url = HttpWire(), f"http://127.0.0.1:{listener.getsockname()[1]}/"
         for _ in range(5):
             assert (await fetch(wire, url))[2] == b"abcd"
-            time.sleep(0.03)  # noqa: ASYNC251 (busy: the loop does not hear of the end)
+            assert gone.acquire(timeout=60)  # busy: the loop does not hear of the end
         await wire.close()
         listener.shutdown(socket.SHUT_RDWR)
 
 
 async def test_who_leaves_early_lets_go_at_once(wires):
-    script = (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n", 0.2, b"2\r\ncd\r\n") + (0.2, b"2\r\nef\r\n") * 20  # fmt: skip
+    script = (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n", APART, b"2\r\ncd\r\n") + (APART, b"2\r\nef\r\n") * 20  # fmt: skip
     server, wire = Server(script), wires()
     async with server.running() as port:
         outbound = Outbound(method="GET", url=f"http://127.0.0.1:{port}/", headers=[])
@@ -241,7 +247,7 @@ async def test_who_leaves_early_lets_go_at_once(wires):
             async for chunk in inbound.chunks():
                 assert chunk == b"ab"
                 break
-        await asyncio.wait_for(server.gone.wait(), 2)
+        await server.gone.wait()
         await wire.close()
 
 
@@ -252,8 +258,7 @@ async def test_a_slow_reader_slows_the_upstream(wires):
     async with server.running() as port:
         outbound = Outbound(method="GET", url=f"http://127.0.0.1:{port}/", headers=[])
         async with wire.send(outbound) as inbound:
-            while not server.stuck:
-                await asyncio.sleep(0.05)
+            await eventually(lambda: server.stuck)
             got = [chunk async for chunk in inbound.chunks()]
         await wire.close()
     assert sum(map(len, got)) == len(piece) * 16
@@ -263,7 +268,7 @@ async def test_a_slow_reader_slows_the_upstream(wires):
 async def test_what_was_begun_can_be_read_on(wires):
     body = bytes(range(256)) * (1 << 12)
     head = b"HTTP/1.1 400 Bad Request\r\ncontent-length: %d\r\n\r\n" % len(body)
-    server, wire = Server((head, body[:10], 0.02, body[10:])), wires()
+    server, wire = Server((head, body[:10], APART, body[10:])), wires()
     async with server.running() as port:
         outbound = Outbound(method="GET", url=f"http://127.0.0.1:{port}/", headers=[])
         async with wire.send(outbound) as inbound:
@@ -278,8 +283,8 @@ async def test_what_comes_can_be_pushed_until_a_piece_is_refused(wires):
     """A sink gets each piece in its callback; what it refuses is read, and nothing overtakes it."""
     head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n"
     said = [b"ab", b"cd", b"ef", b"gh", b"ij"]
-    steps = [step for piece in said for step in (piece, 0.05)]
-    server, wire = Server((head, 0.05, *steps)), wires()
+    steps = [step for piece in said for step in (piece, APART)]
+    server, wire = Server((head, APART, *steps)), wires()
     pushed, pulled = [], []
 
     def sink(piece):

@@ -3,20 +3,20 @@
 import asyncio
 import shutil
 import socket
-import time
 from base64 import b64encode
 from contextlib import asynccontextmanager
 
 import pytest
 import uvloop
 
+from support.waiting import eventually
 from support.websocket_client import SocketTurnLoop
 from thoughtline.errors import WireError
 from thoughtline.testing import serving
-from thoughtline.wires.base import WireTimeouts
+from thoughtline.wires.base import Outbound, WireTimeouts
 from thoughtline.wires.http import HttpWire
 from thoughtline.wires.websocket.wire import ResponsesWire, WebSocketOptions
-from wires.http_servers import PLAIN, Proxy, Server, fetch, tls_server
+from wires.http_servers import PLAIN, SILENCE, Proxy, Server, fetch, tls_server
 
 pytestmark = pytest.mark.skipif(
     shutil.which("openssl") is None, reason="openssl makes the certificate"
@@ -274,26 +274,38 @@ async def test_a_tunnel_that_broke_is_replaced_where_a_request_may_be_repeated(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_proxy_that_is_silent(monkeypatch, scheme):
-    async with Proxy(silent=True).running() as port:
+async def test_a_proxy_that_is_silent(monkeypatch, scheme, loop_clock):
+    proxy = Proxy(silent=True)
+    async with proxy.running() as port:
         monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{port}")
         wire = HttpWire(timeouts=WireTimeouts(connect=0.2, first_byte=0.3))
-        began = time.monotonic()
+        fetching = asyncio.create_task(fetch(wire, f"{scheme}://upstream.test/v1"))
+        await eventually(lambda: proxy.heads)
+        await loop_clock.advance(0.4)
         with pytest.raises(WireError, match=r"through the proxy .*: timed out"):
-            await fetch(wire, f"{scheme}://upstream.test/v1")
-        assert time.monotonic() - began < 3
+            await fetching
         await wire.close()
 
 
-async def test_an_upstream_that_is_silent_in_its_tunnel(monkeypatch, trusted):
+async def test_an_upstream_that_is_silent_in_its_tunnel(monkeypatch, trusted, loop_clock):
     head = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab"
-    server, proxy = Server((5.0, PLAIN), (head, 5.0)), Proxy()
+    server, proxy = Server((SILENCE,), (head, SILENCE)), Proxy()
     async with server.running(ssl=trusted) as port, proxy.running() as at:
         monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{at}")
         wire = HttpWire(timeouts=WireTimeouts(first_byte=0.3, idle=0.2))
-        for why in ("timed out", "stalled"):
-            with pytest.raises(WireError, match=why):
-                await fetch(wire, f"https://localhost:{port}/")
+        fetching = asyncio.create_task(fetch(wire, f"https://localhost:{port}/"))
+        await server.silent.acquire()
+        await loop_clock.advance(0.4)
+        with pytest.raises(WireError, match="timed out"):
+            await fetching
+        outbound = Outbound(method="GET", url=f"https://localhost:{port}/", headers=[])
+        async with wire.send(outbound) as inbound:
+            chunks = inbound.chunks()
+            assert await anext(chunks) == b"ab"
+            following = asyncio.create_task(anext(chunks))
+            await loop_clock.advance(0.3)
+            with pytest.raises(WireError, match="stalled"):
+                await following
         await wire.close()
 
 

@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from support.ticking_provider import ticking
+from support.waiting import eventually
 from thoughtline.agents.ui import HEADERS, ui_stream
 from thoughtline.errors import WireError
 from thoughtline.log.durations import reasoning_durations, thought_spans, total_seconds
@@ -52,8 +53,7 @@ async def served(chat, runs, **more):
     config = uvicorn.Config(app, port=0, log_level="error", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     task = asyncio.ensure_future(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
         yield f"http://127.0.0.1:{port}/api/chat"
@@ -108,10 +108,8 @@ async def test_the_real_client_hears_of_an_abort_and_of_a_failure():
     runs = []
     async with ticking("claude", script=script) as chat, served(chat, runs, explain=str) as url:
         reading = asyncio.ensure_future(read(url, "Go"))
-        while not runs and not reading.done():
-            await asyncio.sleep(0)
-        while not chat._writer.session.turns and not reading.done():
-            await asyncio.sleep(0)
+        await eventually(lambda: runs or reading.done())
+        await eventually(lambda: chat._writer.session.turns or reading.done())
         runs[0].cancel()
         seen = await reading
         assert seen["types"][-1] == "abort" and seen["errors"] == []

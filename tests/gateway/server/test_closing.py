@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from support.http_server import answer, dialled, everything, served
+from support.waiting import eventually
 
 GET = b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
@@ -16,20 +17,20 @@ class Slow:
 
     def __init__(self):
         self.asked, self.go, self.left = threading.Event(), threading.Event(), threading.Event()
+        self.go_on = self.go
 
     async def __call__(self, scope, receive, send):
         await receive()
         self.asked.set()
         leaving = asyncio.ensure_future(receive())
-        while not self.go.is_set() and not leaving.done():
-            await asyncio.sleep(0.01)
+        await eventually(lambda: self.go.is_set() or leaving.done())
         if leaving.done():
             self.left.set()
             return
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        for piece in (b"one ", b"two"):
+        for piece, may in ((b"one ", self.go), (b"two", self.go_on)):
+            await eventually(may.is_set)
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await asyncio.sleep(0.02)
         await send({"type": "http.response.body", "body": b""})
         leaving.cancel()
 
@@ -37,14 +38,21 @@ class Slow:
 @pytest.mark.parametrize("early", [False, True])
 def test_a_half_closed_client_gets_its_answer(early):
     slow = Slow()
+    slow.go_on = threading.Event()
     if early:
         slow.go.set()
-    with served(slow) as server, dialled(server.port) as peer:
+    with served(slow, still=True) as server, dialled(server.port) as peer:
         peer.sendall(GET)
         peer.shutdown(socket.SHUT_WR)
         assert slow.asked.wait(60)
-        threading.Timer(0.3, slow.go.set).start()
-        got = everything(peer)
+        server.advance(0.3, peer)  # it is looked for
+        slow.go.set()
+        got = b""
+        while b"one " not in got:
+            got += peer.recv(1 << 16)
+        server.advance(1.0, peer)
+        slow.go_on.set()
+        got += everything(peer)
         assert b"HTTP/1.1 200" in got
         assert got.endswith(b"0\r\n\r\n")
         assert not slow.left.is_set()
@@ -61,11 +69,12 @@ def test_so_does_one_that_has_asked_twice():
 
 def test_one_of_http_1_0_sees_nothing_but_its_answer():
     slow = Slow()
-    with served(slow) as server, dialled(server.port) as peer:
+    with served(slow, still=True) as server, dialled(server.port) as peer:
         peer.sendall(b"GET /x HTTP/1.0\r\n\r\n")
         peer.shutdown(socket.SHUT_WR)
         assert slow.asked.wait(60)
-        threading.Timer(0.2, slow.go.set).start()
+        server.advance(0.3, peer)
+        slow.go.set()
         assert everything(peer).startswith(b"HTTP/1.1 200")
 
 

@@ -1,7 +1,6 @@
 """A request and its answer: what an application and a client may expect of the server."""
 
 import asyncio
-import contextlib
 import io
 import logging
 import threading
@@ -10,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
-from support.http_server import answer, dialled, everything, served, until
+from support.http_server import answer, dialled, everything, sent_until, served
+from support.waiting import eventually, until
 from thoughtline.gateway.server.cycle import MAX_JOINED, RequestCycle
 from thoughtline.gateway.server.flow import LazyFlowControl
 
@@ -442,8 +442,7 @@ def test_what_nobody_asks_for_is_not_read():
     go, held = threading.Event(), 32 << 20
 
     async def app(scope, receive, send):
-        while not go.is_set():
-            await asyncio.sleep(0.01)
+        await eventually(go.is_set)
         size = 0
         while (message := await receive())["more_body"]:
             size += len(message["body"])
@@ -452,14 +451,9 @@ def test_what_nobody_asks_for_is_not_read():
 
     with served(app) as server, dialled(server.port) as peer:
         peer.sendall(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % held)
-        peer.settimeout(0.5)
-        sent = 0
-        with contextlib.suppress(TimeoutError):
-            while sent < held:
-                sent += peer.send(b"x" * min(1 << 16, held - sent))
+        sent = sent_until(lambda: server.line().flow.read_paused, peer, b"x" * held)
         assert sent < held
         go.set()
-        peer.settimeout(60)
         peer.sendall(b"x" * (held - sent))
         assert answer(peer)[2] == b"%d" % held
 
@@ -479,11 +473,8 @@ def test_who_reads_slowly_is_waited_for(leaves):
         with dialled(server.port) as peer:
             peer.sendall(GET)
             peer.recv(1)
-            before = -1
-            while before != len(sent):
-                before = len(sent)
-                threading.Event().wait(0.3)
-            assert before < pieces
+            until(lambda: server.line().flow.write_paused)
+            assert len(sent) < pieces
             if not leaves:
                 got = 1
                 while got < pieces << 16:
@@ -501,8 +492,7 @@ def test_a_server_that_ends_lets_answers_end_and_resting_connections_not():
         await send(start())
         await send(body(b"one", more=True))
         begun.set()
-        while not go.is_set():
-            await asyncio.sleep(0.01)
+        await eventually(go.is_set)
         await send(body(b"two"))
 
     with served(app) as server, dialled(server.port) as resting, dialled(server.port) as peer:

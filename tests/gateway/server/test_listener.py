@@ -5,13 +5,13 @@ import signal
 import socket
 import sys
 import threading
-import time
 
 import pytest
 import uvicorn
 
 from support.gateway_process import Process
 from support.http_server import answer
+from support.waiting import until
 from thoughtline.gateway.server.listener import GatewayServer, open_no_more
 from thoughtline.gateway.server.protocol import HttpProtocol
 
@@ -94,12 +94,10 @@ def test_no_request_is_cut_off_by_a_signal(tmp_path, workers):
     clients = [threading.Thread(target=ask) for _ in range(8)]
     for client in clients:
         client.start()
-    until = time.monotonic() + 60
-    while len(served) < 100 and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: len(served) >= 100)
     gateway.process.send_signal(signal.SIGTERM)
     gateway.process.communicate(timeout=60)
     over.set()
     for client in clients:
         client.join(60)
-    assert len(served) >= 100 and cut == []
+    assert cut == []

@@ -5,13 +5,13 @@ import json
 import pickle
 import re
 import threading
-import time
 from math import inf
 
 import pytest
 
 from support.http_server import answer, dialled, everything, served
-from thoughtline.gateway.server.protocol import HttpProtocol
+from support.waiting import eventually, until
+from thoughtline.gateway.server.protocol import BODY_TIMEOUT, HEAD_TIMEOUT, HttpProtocol
 
 LIMIT = 10_000
 START = b"GET /x HTTP/1.1\r\nhost: localhost\r\n"
@@ -31,9 +31,14 @@ async def app(scope, receive, send):
 
 
 @pytest.fixture(scope="module")
-def port():
+def server():
     with served(app, h11_max_incomplete_event_size=LIMIT) as server:
-        yield server.port
+        yield server
+
+
+@pytest.fixture(scope="module")
+def port(server):
+    return server.port
 
 
 def test_what_is_small_is_served_again_and_again(port):
@@ -62,24 +67,24 @@ def test_what_is_large_is_refused_with_words(port, head):
     assert b"\r\nx-thoughtline-replay: refused=head_too_large\r\n" in answer
 
 
-def test_a_head_that_never_ends_is_cut_off(port):
-    with dialled(port) as peer:
+def test_a_head_that_never_ends_is_cut_off(server):
+    with dialled(server.port) as peer:
         peer.sendall(START)
-        time.sleep(0.05)
+        server.settle(peer)
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
-            _go_on(peer)
+            _go_on(peer, server)
 
 
-def _go_on(peer):
+def _go_on(peer, server):
     for _ in range(2_000):
         peer.sendall(b"x-a: " + b"a" * 1000 + b"\r\n")
-        time.sleep(0.001)
+        server.settle(peer)
 
 
-def test_a_body_that_comes_with_the_end_of_a_head_is_no_head(port):
-    with dialled(port) as peer:
+def test_a_body_that_comes_with_the_end_of_a_head_is_no_head(server):
+    with dialled(server.port) as peer:
         peer.sendall(START)
-        time.sleep(0.05)
+        server.settle(peer)
         peer.sendall(b"content-length: 70000\r\n\r\n" + BODY)
         assert answer(peer)[::2] == (200, b"served 70000")
 
@@ -107,14 +112,14 @@ BODY = b"x" * 70_000
         b"transfer-encoding: chunked\r\n\r\n11170\r\n" + BODY + b"\r\n0\r\n\r\n",
     ],
 )
-def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_not(port, framed, pause):
-    with dialled(port) as peer:
+def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_not(server, framed, pause):
+    with dialled(server.port) as peer:
         for _ in range(2):
             peer.sendall(b"POST /x HTTP/1.1\r\nhost: a\r\n" + H2C)
             head, _, body = framed.partition(b"\r\n\r\n")
             peer.sendall(head + b"\r\n\r\n")
             for piece in (body[:10], body[10:60_000], body[60_000:]) if pause else (body,):
-                time.sleep(0.02 * pause)
+                server.settle(peer)
                 peer.sendall(piece)
             assert answer(peer)[::2] == (200, b"served 70000")
         peer.sendall(START + H2C + b"\r\n")
@@ -123,25 +128,27 @@ def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_not(port, f
         assert answer(peer)[::2] == (200, b"served 3")
 
 
-def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("thoughtline.gateway.server.protocol.HEAD_TIMEOUT", 0.2)
-    with served(app) as server:
+def test_a_head_that_does_not_come_is_not_waited_for():
+    with served(app, still=True, timeout_keep_alive=2 * HEAD_TIMEOUT) as server:
         port = server.port
         for begun in (b"", START):
             with dialled(port) as peer:
                 peer.sendall(begun)
+                until(lambda: server.server_state.connections)
+                server.advance(HEAD_TIMEOUT, peer)
                 status, fields, body = answer(peer)
             assert (status, json.loads(body)["error"]["code"]) == (408, "head_too_slow")
             assert fields["x-thoughtline-replay"] == "refused=head_too_slow"
         with dialled(port) as peer:  # the second one on a connection that was fine
             peer.sendall(START + b"\r\n")
             assert answer(peer)[0] == 200
-            time.sleep(0.4)
+            server.advance(HEAD_TIMEOUT, peer)
             peer.sendall(START)
+            server.advance(HEAD_TIMEOUT, peer)
             assert answer(peer)[0] == 408
         with dialled(port) as peer:  # a body may take longer
             peer.sendall(START + b"content-length: 2\r\n\r\na")
-            time.sleep(0.4)
+            server.advance(BODY_TIMEOUT * 0.6, peer)
             peer.sendall(b"b")
             assert answer(peer)[::2] == (200, b"served 2")
 
@@ -167,12 +174,13 @@ def test_where_it_is_crowded_the_answer_has_the_shape_of_its_dialect(path, place
 
 
 def test_a_connection_that_rests_for_long_is_closed_without_a_word():
-    with served(app, timeout_keep_alive=0.3) as server, dialled(server.port) as peer:
+    with served(app, still=True, timeout_keep_alive=5) as server, dialled(server.port) as peer:
         for _ in range(4):  # longer than it may rest, but it does not rest
             peer.sendall(START + b"content-length: 2\r\n\r\na")
-            time.sleep(0.15)
+            server.advance(3, peer)
             peer.sendall(b"b")
             assert answer(peer)[0] == 200
+        server.advance(5, peer)
         assert everything(peer) == b""
 
 
@@ -192,8 +200,7 @@ def answered(line):
     """The deadline and the timer of a connection, once the next request may come."""
 
     async def look():
-        while line._deadline == inf:  # the answer is out, and what comes after it is not done
-            await asyncio.sleep(0)
+        await eventually(lambda: line._deadline != inf)
         return line._deadline, line._timer
 
     return asyncio.run_coroutine_threadsafe(look(), line.loop).result(60)
@@ -214,13 +221,13 @@ def test_requests_that_come_together_are_answered_in_their_order(port):
     ]
 
 
-def test_a_body_that_comes_with_the_beginning_of_a_head_is_no_head(port):
+def test_a_body_that_comes_with_the_beginning_of_a_head_is_no_head(server):
     first = START + b"content-length: 70000\r\n\r\n" + BODY
-    with dialled(port) as peer:
+    with dialled(server.port) as peer:
         peer.sendall(first + START)
         assert answer(peer)[2] == b"served 70000"
         for field in (b"x-a: b\r\n", b"x-c: d\r\n", b"\r\n"):
-            time.sleep(0.02)
+            server.settle(peer)
             peer.sendall(field)
         assert answer(peer)[2] == b"served 0"
         peer.sendall(first + START + b"x-a: " + b"a" * LIMIT)

@@ -1,17 +1,16 @@
 """Bodies that trickle or never end, trailers without end, hosts: bounded, and answered with words."""
 
 import contextlib
-import functools
 import json
 import logging
 import socket
 import threading
-import time
 
 import pytest
 
 from support.http_server import answer, dialled, everything, served
-from thoughtline.gateway.server.protocol import MIN_PROGRESS, HttpProtocol
+from support.waiting import eventually, listens, until
+from thoughtline.gateway.server.protocol import BODY_TIMEOUT, MIN_PROGRESS
 
 LIMIT = 10_000
 POST = b"POST /x HTTP/1.1\r\nhost: localhost\r\n"
@@ -33,16 +32,21 @@ async def app(scope, receive, send):
 
 
 @pytest.fixture(scope="module")
-def port():
+def server():
     with served(app, h11_max_incomplete_event_size=LIMIT) as server:
-        yield server.port
+        yield server
 
 
 @pytest.fixture(scope="module")
-def impatient():
-    protocol = functools.partial(HttpProtocol, body_timeout=0.3)
-    with served(app, http=protocol) as server:
-        yield server.port
+def port(server):
+    return server.port
+
+
+@pytest.fixture(scope="module")
+def still():
+    """A server whose clock stands still."""
+    with served(app, still=True, h11_max_incomplete_event_size=LIMIT) as server:
+        yield server
 
 
 def _error(peer):
@@ -53,14 +57,14 @@ def _error(peer):
     return status, code
 
 
-def _sent_until_cut_off(peer, piece, *, pause):
+def _sent_until_cut_off(peer, piece, between=lambda: None):
     """Sends a piece again and again until the connection is closed; how many bytes that took."""
     sent = 0
     with contextlib.suppress(ConnectionResetError, BrokenPipeError):
         while sent < 1 << 30:
             peer.sendall(piece)
             sent += len(piece)
-            time.sleep(pause)
+            between()
     return sent
 
 
@@ -70,12 +74,10 @@ def _sent_until_cut_off(peer, piece, *, pause):
     ids=["endless trailers", "one endless value"],
 )
 @pytest.mark.parametrize("path", [b"/x", b"/early"])
-def test_trailers_without_end_are_cut_off(port, trailer, path, monkeypatch):
-    monkeypatch.setattr("thoughtline.gateway.server.closing.LINGER_TIME", 0.5)
-    monkeypatch.setattr("thoughtline.gateway.server.closing.LINGER_IDLE", 0.2)
-    with dialled(port) as peer:
+def test_trailers_without_end_are_cut_off(still, trailer, path):
+    with dialled(still.port) as peer:
         peer.sendall(CHUNKED.replace(b"/x", path) + b"1\r\nx\r\n0\r\nx-a: b\r\nx-c: ")
-        assert _sent_until_cut_off(peer, trailer, pause=0.0001) < 64 << 20
+        assert _sent_until_cut_off(peer, trailer, lambda: still.advance(0.5, peer)) < 1 << 17
 
 
 def test_trailers_with_an_end_are_served(port):
@@ -85,12 +87,12 @@ def test_trailers_with_an_end_are_served(port):
             assert answer(peer)[::2] == (200, b"served 1")
 
 
-def test_trailers_that_are_too_large_are_refused_with_words(port):
-    with dialled(port) as peer:
+def test_trailers_that_are_too_large_are_refused_with_words(server):
+    with dialled(server.port) as peer:
         peer.sendall(CHUNKED + b"1\r\nx\r\n0\r\n")
         for _ in range(30):
             peer.sendall(b"x-a: " + b"a" * 500 + b"\r\n")
-            time.sleep(0.002)
+            server.settle(peer)
         assert _error(peer) == (431, "head_too_large")
 
 
@@ -103,32 +105,32 @@ def test_trailers_that_are_too_large_are_refused_with_words(port):
         CHUNKED + b"1\r\nx\r\n0\r\nx-a: b\r\n",
     ],
 )
-def test_a_body_that_stands_still_is_not_waited_for(impatient, begun):
-    with dialled(impatient) as peer:
+def test_a_body_that_stands_still_is_not_waited_for(still, begun):
+    with dialled(still.port) as peer:
         peer.sendall(begun)
+        until(lambda: still.server_state.tasks)
+        still.advance(BODY_TIMEOUT, peer)
         assert _error(peer) == (408, "body_too_slow")
 
 
-def test_nor_is_one_that_trickles(impatient, monkeypatch):
-    monkeypatch.setattr("thoughtline.gateway.server.closing.LINGER_TIME", 0.2)
-    monkeypatch.setattr("thoughtline.gateway.server.closing.LINGER_IDLE", 0.2)
-    with dialled(impatient) as peer:
+def test_nor_is_one_that_trickles(still):
+    with dialled(still.port) as peer:
         peer.sendall(POST + b"content-length: 100000\r\n\r\n")
         # it never stands still for as long as the limit
-        assert _sent_until_cut_off(peer, b"a", pause=0.02) < 3000
+        assert _sent_until_cut_off(peer, b"a", lambda: still.advance(1, peer)) < 60
 
 
-def test_one_that_goes_on_may_take_its_time(impatient):
+def test_one_that_goes_on_may_take_its_time(still):
     """Progress is what counts: this takes several times the limit in all."""
     size = 8 * MIN_PROGRESS
-    with dialled(impatient) as peer:
+    with dialled(still.port) as peer:
         peer.sendall(POST + b"content-length: %d\r\n\r\n" % size)
         for _ in range(8):
-            time.sleep(0.1)
+            still.advance(BODY_TIMEOUT / 3, peer)
             peer.sendall(b"a" * MIN_PROGRESS)
         assert answer(peer)[::2] == (200, b"served %d" % size)
         peer.sendall(POST + b"content-length: 2\r\n\r\na")
-        time.sleep(0.1)
+        still.advance(BODY_TIMEOUT / 3, peer)
         peer.sendall(b"b")
         assert answer(peer)[::2] == (200, b"served 2")
 
@@ -138,16 +140,14 @@ def test_an_application_that_reads_slowly_is_not_its_clients_fault():
     go = threading.Event()
 
     async def slow(scope, receive, send):
-        import asyncio
-
-        while not go.is_set():
-            await asyncio.sleep(0.01)
+        await eventually(go.is_set)
         await app(scope, receive, send)
 
-    protocol = functools.partial(HttpProtocol, body_timeout=0.2)
-    with served(slow, http=protocol) as server, dialled(server.port) as peer:
+    with served(slow, still=True) as server, dialled(server.port) as peer:
         peer.sendall(POST + b"content-length: %d\r\n\r\n" % size + b"a" * size)
-        time.sleep(0.8)
+        until(lambda: server.server_state.tasks)
+        for _ in range(4):
+            server.advance(BODY_TIMEOUT, peer)
         go.set()
         assert answer(peer)[::2] == (200, b"served %d" % size)
 
@@ -188,7 +188,7 @@ def test_many_requests_at_once_are_bounded(port):
         peer.sendall(POST.replace(b"POST", b"GET") + b"\r\n")
         assert answer(peer)[0] == 200
         flood = (POST.replace(b"POST", b"GET") + b"\r\n") * 2000
-        assert _sent_until_cut_off(peer, flood, pause=0) < 64 << 20
+        assert _sent_until_cut_off(peer, flood) < 64 << 20
 
 
 @pytest.mark.parametrize("begun", [b"", POST])
@@ -196,29 +196,18 @@ def test_a_server_that_stops_answers_a_request_that_is_on_its_way(begun):
     rest = (POST + b"content-length: 0\r\n\r\n").removeprefix(begun)
     with served(app, timeout_graceful_shutdown=40) as server, dialled(server.port) as peer:
         peer.sendall(begun)
-        while not server.server_state.connections:
-            time.sleep(0.01)
+        until(lambda: server.server_state.connections)
         server.should_exit = True
-        while _listens(server.port):
-            time.sleep(0.01)
+        until(lambda: not listens(server.port))
         peer.sendall(rest)
         assert answer(peer)[0] == 200
         assert peer.recv(1) == b""  # and closed
 
 
-def _listens(port):
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionRefusedError:
-        return False
-    return True
-
-
 def test_half_a_request_to_a_server_that_stops_is_answered():
     with served(app, timeout_graceful_shutdown=40) as server, dialled(server.port) as peer:
         peer.sendall(POST + b"content-length: 9\r\n\r\nab")
-        while not server.server_state.tasks:
-            time.sleep(0.01)
+        until(lambda: server.server_state.tasks)
         server.should_exit = True
         assert _error(peer) == (503, "going_down")
 
@@ -232,12 +221,12 @@ def test_a_server_that_stops_does_not_wait_for_half_a_request(begun, caplog):
             peer = socket.create_connection(("127.0.0.1", server.port))
             peer.sendall(begun)
             peers.append(peer)
-        while len(server.server_state.connections) < 50:
-            time.sleep(0.01)
-        time.sleep(0.1)
+        until(lambda: len(server.server_state.connections) >= 50)
+        for peer in peers:
+            server.settle(peer)
         server.should_exit = True
         for peer in peers:
-            peer.settimeout(30)
+            peer.settimeout(60)
             everything(peer)
             peer.close()
     assert not server.server_state.tasks

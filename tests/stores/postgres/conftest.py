@@ -7,6 +7,7 @@ import pytest
 
 from stores.samples import StillClock
 from support.postgres_server import SharedServer
+from support.waiting import eventually
 from thoughtline.stores.postgres import PostgresStore, migrations, queries
 
 
@@ -42,6 +43,23 @@ async def database(migrated):
         )
         await connection.execute("UPDATE sealing SET master = '', plain = false")
     return migrated
+
+
+_WAITING = """
+SELECT count(*) FROM pg_locks AS l WHERE NOT granted AND EXISTS (
+    SELECT FROM pg_locks AS o JOIN pg_database AS d ON d.oid = o.database
+    WHERE o.pid = l.pid AND d.datname = current_database()
+)
+"""  # in this database: other tests may use the same server
+
+
+async def waiting(db, count):
+    """Wait until so many wait for a lock of this database."""
+
+    async def enough():
+        return await db.fetchval(_WAITING) >= count
+
+    await eventually(enough)
 
 
 class Connected:

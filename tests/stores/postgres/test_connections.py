@@ -4,16 +4,22 @@ import asyncio
 
 import pytest
 
+from stores.postgres.conftest import waiting
 from stores.samples import notes, turn
 from stores.sealed_samples import keychain
 from thoughtline.errors import Unavailable
-from thoughtline.stores.postgres import PostgresStore
+from thoughtline.stores.postgres import PostgresStore, connections
+from thoughtline.stores.postgres.connections import READERS, TIMEOUT
 
 _OURS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 _KILL = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
+
+_WRITER = (
+    "SELECT pid FROM pg_locks WHERE relation = 'batches'::regclass AND mode = 'RowExclusiveLock'"
+)
 
 
 async def test_a_process_takes_four_connections_at_most(store, db):
@@ -41,11 +47,11 @@ async def test_who_stops_waiting_blocks_nobody(store, db):
     await store.read("s")
     async with db.transaction():
         await db.execute("LOCK TABLE batches IN ACCESS EXCLUSIVE MODE")
-        waiting = [asyncio.create_task(store.read("s")) for _ in range(6)]
-        await asyncio.sleep(0.05)
-        for task in waiting:
+        reading = [asyncio.create_task(store.read("s")) for _ in range(6)]
+        await waiting(db, READERS)
+        for task in reading:
             task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.gather(*reading, return_exceptions=True)
     assert await store.read("s") == []
 
 
@@ -89,36 +95,40 @@ async def test_a_statement_has_a_time_limit(store, db):
     assert await store.read("s") == []
 
 
-async def test_what_looks_at_all_there_is_may_take_longer(nodes, db):
+async def test_what_looks_at_all_there_is_may_take_longer(nodes, db, loop_clock):
     store = nodes(keychain())
-    store._connections._timeout = 1.0
     await store.append(turn("s", "t1", '"x"'))
     await db.execute("SELECT pg_advisory_lock_shared(7305, 4)")  # as who is just committing
     sealing = asyncio.create_task(store.vault.reseal())
-    assert await asyncio.wait({sealing}, timeout=2.5) == (set(), {sealing})
+    await waiting(db, 1)
+    await loop_clock.advance(TIMEOUT * 9)
+    assert not sealing.done()
     await db.execute("SELECT pg_advisory_unlock_shared(7305, 4)")
     assert await sealing == 0
 
 
-async def test_a_large_batch_has_more_time(store, db):
-    store._connections._timeout = 0.5
+async def test_a_large_batch_has_more_time(store, db, loop_clock, monkeypatch):
+    monkeypatch.setattr(connections, "SLOWEST_LINE", 1 << 10)
     await store.append(turn("s", "t1", '"x"'))
     async with db.transaction():
         await db.execute("LOCK TABLE batches IN ACCESS EXCLUSIVE MODE")
-        large = asyncio.create_task(store.append(turn("s", "t2", f'"{"x" * (60 << 20)}"')))
-        assert await asyncio.wait({large}, timeout=3.0) == (set(), {large})
-        waiting = await db.fetchval(
-            "SELECT count(*) FROM pg_locks WHERE relation = 'batches'::regclass AND NOT granted"
-        )
-    assert waiting == 1  # and was not cut, and said again
+        large = asyncio.create_task(store.append(turn("s", "t2", f'"{"x" * (60 << 10)}"')))
+        small = asyncio.create_task(store.read("s"))
+        await waiting(db, 2)
+        first = await db.fetchval(_WRITER)
+        await loop_clock.advance(TIMEOUT + 30)
+        with pytest.raises(Unavailable, match="in time"):
+            await small
+        assert await db.fetchval(_WRITER) == first  # it was not cut, and said again
     assert await large == 3
 
 
-async def test_a_new_connection_that_is_not_answered_is_given_up(store, db):
-    store._connections._timeout = 0.1
-    async with db.transaction(), asyncio.timeout(60):
+async def test_a_new_connection_that_is_not_answered_is_given_up(store, db, loop_clock):
+    async with db.transaction():
         await db.execute("LOCK TABLE home IN ACCESS EXCLUSIVE MODE")
+        reading = asyncio.create_task(store.read("s"))
+        await waiting(db, 1)
+        await loop_clock.advance(TIMEOUT + 1)
         with pytest.raises(Unavailable, match="in time"):
-            await store.read("s")
-    store._connections._timeout = 10.0
+            await reading
     assert await store.read("s") == []

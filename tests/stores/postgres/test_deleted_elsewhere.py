@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from stores.contract import sent_back
+from stores.postgres.conftest import waiting
 from stores.samples import notes, turn
+from support.waiting import eventually
 from thoughtline.errors import Unavailable
 from thoughtline.stores.base import ALL_ENTRIES, EntryFilter
 from thoughtline.stores.cached import CachedStore
@@ -140,22 +142,19 @@ async def test_what_is_said_after_a_deletion_is_kept(machines):
 async def test_a_deletion_waits_for_what_is_just_being_committed(machines, db, monkeypatch):
     one, other = machines
     await other.has()
-    async with asyncio.timeout(60):
-        transaction = db.transaction()
-        await transaction.start()
-        batch = said()
+    transaction = db.transaction()
+    await transaction.start()
+    batch = said()
 
-        async def write(statement, *args, **_):
-            return await db.fetch(statement, *args)
+    async def write(statement, *args, **_):
+        return await db.fetch(statement, *args)
 
-        monkeypatch.setattr(other.behind._connections, "write", write)
-        await other.store.append(batch)  # but not committed
-        forgetting = asyncio.create_task(one.store.forget(ALL_ENTRIES))
-        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        while not await db.fetchval(waiting):
-            await asyncio.sleep(0.01)
-        await transaction.commit()
-        assert await forgetting == 1
+    monkeypatch.setattr(other.behind._connections, "write", write)
+    await other.store.append(batch)  # but not committed
+    forgetting = asyncio.create_task(one.store.forget(ALL_ENTRIES))
+    await waiting(db, 1)
+    await transaction.commit()
+    assert await forgetting == 1
     assert await one.has() == []
 
 
@@ -176,9 +175,7 @@ async def test_a_turn_of_a_killed_process_is_looked_through_as_well(machines, da
     writing = asyncio.create_task(other.store.append(said()))
     await gate.reached.wait()
     spill = other.store._backlog._saver.store
-    async with asyncio.timeout(60):
-        while not list(spill.parent.glob("*-spill-*")):
-            await asyncio.sleep(0.01)
+    await eventually(lambda: list(spill.parent.glob("*-spill-*")))
     await one.store.forget(ALL_ENTRIES)
     writing.cancel()
     other.store._backlog._saver.close()  # as the death of the process does

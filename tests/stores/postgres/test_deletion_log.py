@@ -1,7 +1,5 @@
 """Deletions that nodes tell one another are noted in the database, and not for ever."""
 
-import asyncio
-
 from stores.samples import turn
 from stores.sealed_samples import ONE, TWO, canaries, keychain
 from thoughtline.stores.base import ALL_ENTRIES
@@ -27,15 +25,14 @@ async def test_a_note_is_sealed_with_the_key_that_is_the_newest_by_then(nodes):
     assert await admin.vault.note_keys() == {"key-two"}
 
 
-async def test_a_turn_that_comes_right_after_a_deletion_is_kept(nodes, monkeypatch):
-    store = nodes(None)
+async def test_a_turn_that_comes_right_after_a_deletion_is_kept(store, clock, monkeypatch):
     await store.append(turn("s", "t1", '"a"'))
     read = store._connections.read
 
     async def slow(statement, *args):
         found = await read(statement, *args)
         if statement == deletion_log._SINCE:
-            await asyncio.sleep(0.5)  # longer than the deletion is over
+            clock.now += 0.5  # longer than the deletion is over
         return found
 
     monkeypatch.setattr(store._connections, "read", slow)

@@ -1,10 +1,9 @@
 """Look-ups: what they tell beside the entries, and after a deletion or a failover."""
 
-import asyncio
-
 from msgspec.structs import replace
 
 from stores.samples import notes, turn
+from support.waiting import eventually
 from thoughtline.engine.quirks import SESSION
 from thoughtline.stores.postgres import finder
 
@@ -45,9 +44,11 @@ async def test_what_a_failover_lost_is_said_again(store, db, monkeypatch):
     for slot in store._connections._slots:
         store._connections._drop(slot)
     assert [e.turn for e in (await store.find("T", [A]))[A]] != []  # it has seen the new era
-    async with asyncio.timeout(60):
-        while len(await store.read("s")) < 9:
-            await asyncio.sleep(0.01)
+
+    async def all_of_it():
+        return len(await store.read("s")) == 9
+
+    await eventually(all_of_it)
     assert [e.turn for e in (await store.find("T", [A]))[A]] == ["t2", "t1", "t0"]
     assert [e.seq for e in await store.read("s")] == list(range(9))
     assert store._finder.era == 2

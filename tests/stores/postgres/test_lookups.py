@@ -8,6 +8,8 @@ import pytest
 from stores.contract import KeepingContract
 from stores.samples import refusal, turn
 from stores.sealed_samples import keychain
+from support.loop_clock import settled
+from support.waiting import eventually
 from thoughtline.errors import SealError, StoreError, Unavailable
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.postgres import PostgresStore, lookups
@@ -72,9 +74,7 @@ class Locked:
 
 async def under_way(store, count=1):
     """Wait until so many statements of look-ups are being done."""
-    async with asyncio.timeout(20):
-        while sum(bool(slot.began) for slot in store._connections._slots) < count:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: sum(bool(slot.began) for slot in store._connections._slots) >= count)
 
 
 async def test_one_that_comes_alone_is_sent_at_once(store, asked):
@@ -175,15 +175,14 @@ async def test_who_stops_waiting_takes_nobody_elses_answer_away(store, db, asked
 async def test_what_nobody_waits_for_is_given_up(store, db, asked):
     await store.find("T", [A])
     store._finder._look_ups._crowded = True
-    async with Locked(db), asyncio.timeout(20):
+    async with Locked(db):
         for _ in range(5):  # more than there are connections
             waiting = [asyncio.create_task(store.find("T", [A])) for _ in range(2)]
             await under_way(store)
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
-            while store._finder._look_ups._running:
-                await asyncio.sleep(0.001)
+            await eventually(lambda: not store._finder._look_ups._running)
     assert await store.find("T", [A]) == {}
 
 
@@ -197,7 +196,7 @@ async def test_who_stops_waiting_before_it_was_sent_is_not_asked_for(store, db, 
             first.append(asyncio.create_task(store.find("T", [A])))
             await under_way(store, n)
         later = [asyncio.create_task(store.find("T", [B])) for _ in range(3)]
-        await asyncio.sleep(0.01)
+        await settled()  # they wait
         later[1].cancel()
     await asyncio.gather(*first, later[0], later[2])
     assert [len(one) for one in asked] == [1, 1, 1, 2]

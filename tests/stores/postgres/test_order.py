@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from stores.contract import A, B
+from stores.postgres.conftest import waiting
 from stores.samples import turn
 from stores.sealed_samples import ONE, canaries, keychain
 from thoughtline.errors import StoreError
@@ -16,22 +17,6 @@ from thoughtline.stores.sealing.administration import re_encrypt
 from thoughtline.stores.sealing.ring import KeyRing
 
 RAISE = "SELECT raise_epoch(ARRAY[$1::bytea])"
-WAITING = """
-SELECT count(*) FROM pg_locks AS l WHERE NOT granted AND EXISTS (
-    SELECT FROM pg_locks AS o JOIN pg_database AS d ON d.oid = o.database
-    WHERE o.pid = l.pid AND d.datname = current_database()
-)
-"""  # in this database: other tests may use the same server
-
-
-async def waiting(db, count):
-    """Wait until so many wait for a lock."""
-    for _ in range(500):
-        found = await db.fetchval(WAITING)
-        if found >= count:
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"{found} wait, not {count}")
 
 
 @asynccontextmanager

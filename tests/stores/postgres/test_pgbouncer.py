@@ -2,16 +2,15 @@
 
 import asyncio
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from stores.samples import notes, turn
 from support.postgres_server import _another_user, free_port
+from support.waiting import listens, until
 from thoughtline.stores.postgres import PostgresStore
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
@@ -38,14 +37,8 @@ def pooled(database, postgres):
         stderr=subprocess.DEVNULL,
         **_another_user(),
     )
-    until = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            break
-        except OSError:
-            assert process.poll() is None and time.monotonic() < until
-            time.sleep(0.02)
+    until(lambda: process.poll() is not None or listens(port))
+    assert process.poll() is None
     yield f"postgresql://postgres@127.0.0.1:{port}/{name}?prepared=off"
     process.terminate()
     process.wait(60)

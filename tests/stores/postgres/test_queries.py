@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from stores.postgres.conftest import Connected
 from stores.samples import notes
+from support.waiting import eventually
 from thoughtline.stores.postgres import queries
 from thoughtline.stores.postgres.queries import LogPlace, place
 
@@ -21,19 +22,11 @@ def test_a_position_is_one_number_and_keeps_its_order(era, xid, filed, events):
     assert here.number() < here._replace(xid=xid + 1, filed=0, events=0).number()
 
 
-async def until(condition):
-    """What the condition gives, once it gives something: a transaction of another test may run."""
-    async with asyncio.timeout(60):
-        while not (found := await condition()):
-            await asyncio.sleep(0.01)
-    return found
-
-
 async def test_a_feed_waits_for_a_long_transaction_and_skips_nothing(
     store, other, database, monkeypatch
 ):
     await store.append(notes("before"))
-    await until(lambda: history(store, 0))
+    await eventually(lambda: history(store, 0))
     start = (await store.history(())).position
     monkeypatch.setattr(queries, "OWN_WAIT", 0.0)
     async with Connected(database) as slow:
@@ -44,7 +37,7 @@ async def test_a_feed_waits_for_a_long_transaction_and_skips_nothing(
         assert await history(store, start) == []
         assert len(await store.read("later")) == 1  # it is there: only the feed waits
         await transaction.rollback()
-    assert await until(lambda: history(store, start)) == ["later"]
+    assert await eventually(lambda: history(store, start)) == ["later"]
 
 
 async def history(store, after):
@@ -59,15 +52,16 @@ async def test_a_watch_of_another_node_sees_everything_in_the_order_of_each_sess
             seen.append((event.session, event.seq))  # noqa: PERF401 - while it runs
 
     looking = asyncio.create_task(look())
-    while not seen:  # now it looks
+
+    async def looks():
         await other.append(notes("first"))
-        await asyncio.sleep(0.01)
+        return seen
+
+    await eventually(looks)
     await asyncio.gather(
         *(s.append(notes(f"s{n % 5}", 2)) for n in range(30) for s in (store, other))
     )
-    async with asyncio.timeout(60):
-        while sum(session != "first" for session, _ in seen) < 120:
-            await asyncio.sleep(0.01)
+    await eventually(lambda: sum(session != "first" for session, _ in seen) >= 120)
     for n in range(5):
         assert [seq for session, seq in seen if session == f"s{n}"] == list(range(24))
     looking.cancel()
@@ -87,5 +81,5 @@ async def test_a_new_era_comes_after_all_of_the_old_one(store, db):
         found = await history(store, end)
         return found if "new" in found else []
 
-    assert await until(both) == ["old", "new"]
+    assert await eventually(both) == ["old", "new"]
     assert (await store.history(())).position > end

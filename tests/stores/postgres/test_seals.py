@@ -7,6 +7,7 @@ import pytest
 from stores.contract import A, B, KeepingContract
 from stores.samples import notes, refusal, turn
 from stores.sealed_samples import CANARY, ONE, TWO, canaries, keychain
+from support.waiting import eventually
 from thoughtline.errors import SealError
 from thoughtline.log.events import DAMAGED
 from thoughtline.stores.base import EntryFilter, SessionQuery
@@ -87,10 +88,11 @@ async def test_a_tenant_that_is_deleted_is_unreadable_at_once(nodes, db, monkeyp
     assert await other.read("s1") and await other.find("T", [A])
     await store._seals.delete(b"T")
     assert await other.read("s1") == [] and await other.find("T", [A]) == {}
-    async with asyncio.timeout(60):  # a feed waits for the transactions of other tests
-        while not (events := (await other.history(None)).events):
-            await asyncio.sleep(0.01)
-    assert {event.session for event in events} == {"z"}
+
+    async def told():  # a feed waits for the transactions of other tests
+        return (await other.history(None)).events
+
+    assert {event.session for event in await eventually(told)} == {"z"}
     assert [s.session for s in (await other.search(SessionQuery(text=CANARY))).sessions] == ["z"]
     assert len(await other.entries()) == 1
     await other.append(canaries("new", "t9", key=B))  # the tenant comes back

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from stores.postgres.conftest import Connected
 from stores.samples import turn
+from support.waiting import eventually, patiently
 from thoughtline.errors import Unavailable
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.postgres import PostgresStore
@@ -91,9 +92,7 @@ async def test_a_full_disk(tight, small_disk, tmp_path):
         key = number.to_bytes(16, "big")
         assert [entry.turn for entry in (await store.find("T", [key]))[key]] == [f"t{number}"]
     small_disk.make_room()
-    async with asyncio.timeout(60):
-        while store.backlog:
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not store.backlog)
     assert (store.trouble, store.lost) == ("", 0)
     assert (await behind.stats()).turns == count + 1
     await store.close()
@@ -122,9 +121,7 @@ async def test_a_server_without_connections_left(crowded, tmp_path):
         assert "too many connections" in store.trouble
         await second.close()
         await third.close()
-        async with asyncio.timeout(60):
-            while store.backlog:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: not store.backlog)
     assert (store.trouble, store.lost) == ("", 0)
     await store.close()
 
@@ -134,12 +131,7 @@ async def test_more_nodes_than_the_server_takes(crowded):
     stores = [PostgresStore(crowded, patience=0.0) for _ in range(12)]
 
     async def write(number, store):
-        while True:
-            try:
-                await store.append(said(number))
-                break
-            except Unavailable:
-                await asyncio.sleep(0.02)
+        await patiently(lambda: store.append(said(number)))
         await store.close()
 
     async with asyncio.timeout(60):

@@ -6,7 +6,9 @@ import random
 import pytest
 from msgspec.structs import replace
 
+from stores.postgres.conftest import waiting
 from stores.samples import appended, notes, turn
+from support.waiting import eventually, patiently
 from thoughtline.errors import Conflict, StoreError, Unavailable
 from thoughtline.stores.postgres import PostgresStore, writer
 from thoughtline.stores.postgres.rows import pack
@@ -78,13 +80,13 @@ async def test_who_stops_waiting_has_its_batch_written_all_the_same(store, db):
     async with db.transaction():
         await db.execute("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
         first = asyncio.create_task(store._writer.append(pack(notes("a"))))
-        await asyncio.sleep(0.05)  # it is being written
-        waiting = [asyncio.create_task(store._writer.append(pack(notes(s)))) for s in "bcd"]
-        await asyncio.sleep(0.01)
+        await waiting(db, 1)  # it is being written
+        others = [asyncio.create_task(store._writer.append(pack(notes(s)))) for s in "bcd"]
+        await asyncio.sleep(0)  # they wait
         first.cancel()
-        waiting[1].cancel()
+        others[1].cancel()
         flushing = asyncio.create_task(store._writer.flush())
-    assert await waiting[0] == await waiting[2] == -1
+    assert await others[0] == await others[2] == -1
     await flushing
     assert [len(await store.read(session)) for session in "abcd"] == [1, 1, 1, 1]
 
@@ -171,17 +173,12 @@ async def test_backends_that_are_killed_lose_and_double_nothing(database, db):
             batch = replace(
                 turn(f"{name}{n % 5}", f"{name}.t{n}", '"x"', keys=[A]), id=f"{name}.t{n}"
             )
-            while True:
-                try:
-                    await store.append(batch)
-                    break
-                except Unavailable:
-                    await asyncio.sleep(0.01)
+            await patiently(lambda batch=batch: store.append(batch))
             written.append(batch.id)
 
     async def kill():
-        for _ in range(6):
-            await asyncio.sleep(0.05)
+        for count in range(10, 70, 10):
+            await eventually(lambda count=count: len(written) >= count)
             await db.fetch(_KILL)
 
     await asyncio.gather(*(work(s, name) for s, name in zip(stores, "ab", strict=True)), kill())

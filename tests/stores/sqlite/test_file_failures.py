@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from stores.samples import appended, notes, plain, turn
-from support.sqlite_files import NAME, check, held, patiently
+from support.sqlite_files import NAME, check, held
+from support.waiting import patiently
 from thoughtline.errors import Unavailable
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sqlite import SqliteStore

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from stores.samples import notes
 from stores.sealed_samples import keychain
+from support.waiting import eventually
 from thoughtline.stores.sqlite import SqliteStore, inserts, rows, writer
 
 SIZE = 6 << 20
@@ -82,10 +83,12 @@ async def test_it_is_packed_once_and_not_copied_to_be_written(tmp_path):
 async def test_nobody_holds_what_is_written(tmp_path):
     store = SqliteStore(tmp_path / "t.db")
     await store.append(large("held"))
-    await asyncio.sleep(0.05)
-    made = [one for one in gc.get_objects() if isinstance(one, inserts.InsertBatch)]
-    held = [one.batch.session for one in made if one.batch.heavy]
-    assert "held" not in held
+
+    def held():
+        made = [one for one in gc.get_objects() if isinstance(one, inserts.InsertBatch)]
+        return [one.batch.session for one in made if one.batch.heavy]
+
+    await eventually(lambda: "held" not in held())
     await store.close()
 
 

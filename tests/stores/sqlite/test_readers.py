@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from stores.samples import appended, notes
-from support.sqlite_files import patiently
+from support.waiting import patiently
 from thoughtline.errors import StoreError, Unavailable
 from thoughtline.stores.sqlite import SqliteStore
 

@@ -20,7 +20,7 @@ KEYS = [bytes([n]) * 16 for n in range(20)]
 async def test_a_group_with_a_bad_batch_is_written_without_it(store, monkeypatch):
     await store.append(notes("s"))
     gate = threading.Event()
-    blocked = asyncio.ensure_future(store._writer.run(lambda db: gate.wait(20)))
+    blocked = asyncio.ensure_future(store._writer.run(lambda db: gate.wait(60)))
     batches = [
         notes("s", 2),
         Batch(session="\ud800", tenant="T", drafts=(plain(),)),  # no text for a database

@@ -11,15 +11,19 @@ from thoughtline.stores.sqlite import SqliteStore, purge
 async def test_appends_are_written_between_two_slices(store):
     for number in range(600):
         await store.append(turn(f"s{number}", f"t{number}", '"hm"'))
-    order = []
-    deleting = asyncio.ensure_future(
-        store.forget(ALL_ENTRIES, progress=lambda done, _: order.append(done))
-    )
-    while not order:
-        await asyncio.sleep(0)
-    await store.append(notes("new"))
-    order.append("appended")
-    await deleting
+    order, appending = [], []
+
+    async def append():
+        await store.append(notes("new"))
+        order.append("appended")
+
+    def told(done, _):
+        if not order:
+            appending.append(asyncio.ensure_future(append()))
+        order.append(done)
+
+    await store.forget(ALL_ENTRIES, progress=told)
+    await appending[0]
     assert "appended" in order[1:-1]
 
 

@@ -3,10 +3,9 @@
 import asyncio
 import threading
 
-import pytest
-
 from stores.samples import StillClock, notes, turn
 from support.sqlite_files import NAME, look
+from support.waiting import eventually
 from thoughtline.stores.sqlite import (
     SqliteStore,
     writer,
@@ -26,7 +25,7 @@ async def test_batches_that_wait_share_a_commit(store, monkeypatch):
     await store.append(notes("first"))
     seen = counted(store, monkeypatch)
     gate = threading.Event()
-    blocked = asyncio.ensure_future(store._writer.run(lambda db: gate.wait(20)))
+    blocked = asyncio.ensure_future(store._writer.run(lambda db: gate.wait(60)))
     waiting = [asyncio.ensure_future(store.append(notes(f"s{n % 7}", 2))) for n in range(50)]
     await asyncio.sleep(0)
     gate.set()
@@ -66,7 +65,7 @@ async def test_a_transaction_does_not_grow_without_end(store, monkeypatch):
     await store.append(notes("first"))
     seen = counted(store, monkeypatch)
     gate = threading.Event()
-    blocked = asyncio.ensure_future(store._writer.run(lambda db: gate.wait(20)))
+    blocked = asyncio.ensure_future(store._writer.run(lambda db: gate.wait(60)))
     waiting = [asyncio.ensure_future(store.append(notes("s"))) for _ in range(40)]
     await asyncio.sleep(0)
     gate.set()
@@ -108,10 +107,5 @@ async def test_hits_are_written_after_a_while(tmp_path):
     await store.append(turn("s", "t1", keys=[NAME]))
     clock.now += 5
     store.touch(["s"])
-    for _ in range(500):
-        if look(path, "SELECT touched FROM sessions") == [(1005.0,)]:
-            break
-        await asyncio.sleep(0.01)
-    else:
-        pytest.fail("never written")
+    await eventually(lambda: look(path, "SELECT touched FROM sessions") == [(1005.0,)])
     await store.close()

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from support.waiting import eventually
 from support.websocket_client import SocketTurnLoop
 from thoughtline.errors import WireError
 from thoughtline.testing import serving, simulator
@@ -145,8 +146,7 @@ async def test_a_task_that_is_cancelled_while_it_waits_leaves_nothing_behind(sim
         talker = await SocketTurnLoop(sims.url("openai"), wire, say="cancelled").turns_of(1)
         sims["openai"].fail_next("stall:1")
         task = asyncio.ensure_future(talker.turn())
-        while len(wire.stats.reasons) < 2:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: len(wire.stats.reasons) >= 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -221,8 +221,7 @@ async def test_leaving_a_stream_does_not_disturb_the_others(sims):
         async with fork.lane.send(fork.outbound(), fork.position()) as answer:
             running = asyncio.ensure_future(main.turn())
             await answer.__aiter__().__anext__()
-            while len(wire.stats.reasons) < 2 or wire.stats.requests < 4:
-                await asyncio.sleep(0)
+            await eventually(lambda: len(wire.stats.reasons) >= 2 and wire.stats.requests >= 4)
         await running
         assert main.answer.state is ResponseState.COMPLETED
         await fork.turn()
@@ -242,8 +241,7 @@ async def test_a_stream_whose_end_came_unread_is_free_when_it_is_left(sims):
             await main.turns_of(2)  # reads for both: all of the fork's answer is here
             before = wire.stats.requests
             running = asyncio.ensure_future(main.turn())
-            while wire.stats.requests == before:
-                await asyncio.sleep(0)
+            await eventually(lambda: wire.stats.requests != before)
         await fork.turn()
         await running
         assert fork.answer.state is ResponseState.COMPLETED

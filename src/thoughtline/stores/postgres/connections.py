@@ -8,7 +8,6 @@ failed is replaced when it is next needed, after a pause while the server does n
 
 import asyncio
 import random
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -40,6 +39,11 @@ Greet = Callable[[asyncpg.Connection], Awaitable[None]]
 T = TypeVar("T")
 
 
+def _now() -> float:
+    """Return the time by which this loop's timers go."""
+    return asyncio.get_running_loop().time()
+
+
 class _Pause:
     """When to try to connect again: after a time that doubles, with jitter."""
 
@@ -49,13 +53,13 @@ class _Pause:
 
     def failed(self) -> None:
         self._seconds = min(max(self._seconds * 2, FIRST_PAUSE), LONGEST_PAUSE)
-        self._until = time.monotonic() + self._seconds * random.uniform(0.5, 1.0)  # noqa: S311
+        self._until = _now() + self._seconds * random.uniform(0.5, 1.0)  # noqa: S311
 
     def worked(self) -> None:
         self._seconds = self._until = 0.0
 
     async def wait(self) -> None:
-        if (left := self._until - time.monotonic()) > 0:
+        if (left := self._until - _now()) > 0:
             await asyncio.sleep(left)
 
 
@@ -69,7 +73,7 @@ class _Slot:
 
     def is_late(self) -> bool:
         """Whether it runs a statement for too long."""
-        return self.began > 0.0 and time.monotonic() - self.began > self.limit
+        return self.began > 0.0 and _now() - self.began > self.limit
 
 
 class Connections:
@@ -118,14 +122,14 @@ class Connections:
 
         A server that restarts is back in seconds; going on without it is worse than waiting.
         """
-        until = time.monotonic() + seconds
+        until = _now() + seconds
         while True:
             try:
                 return await work()
             except SecretMismatch:
                 raise
             except Unavailable:
-                if self.closed or time.monotonic() >= until:
+                if self.closed or _now() >= until:
                     raise
                 await asyncio.sleep(FIRST_PAUSE)  # and the pause before connecting, which grows
 
@@ -161,7 +165,7 @@ class Connections:
                 if self.closed:  # meanwhile
                     self._drop(slot)
                     raise Unavailable("this store is closed; open it again")
-            slot.began, slot.limit = time.monotonic(), limit
+            slot.began, slot.limit = _now(), limit
             if self._watchdog is None:
                 self._watch()
             found: list[asyncpg.Record]
