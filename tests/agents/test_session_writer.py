@@ -6,6 +6,7 @@ import pytest
 
 import thoughtline
 from support.agents import TOOLS, check, provider, wired
+from support.waiting import eventually
 from thoughtline.log.events import Outcome
 from thoughtline.testing import simulator
 
@@ -53,10 +54,12 @@ async def test_somebody_writes_while_a_turn_is_under_way(tmp_path):
         first = await one.create(provider=provider(sim), tools=[read_file, *TOOLS[1:]])
         start = asyncio.Event()
 
+        async def written():
+            return len(await two.store.read(first.id)) >= 6
+
         async def wait_for_it():
             nonlocal other
-            while not (events := await two.store.read(first.id)) or len(events) < 6:
-                await asyncio.sleep(0)
+            await eventually(written)
             other = await two.resume(first.id, provider=provider(sim), tools=TOOLS)
             start.set()
 

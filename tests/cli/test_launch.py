@@ -197,11 +197,11 @@ def test_the_entry_in_a_tools_file_lasts_as_long_as_the_tool(launch, home):
 
 
 WAIT = """
-import signal, time
+import signal
 signal.signal(signal.SIGINT, lambda *_: sys.exit(3))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))
 print(os.getpid(), flush=True)
-time.sleep(60)
+signal.pause()
 """
 
 

@@ -6,17 +6,20 @@ import pty
 import select
 import signal
 import sys
-import time
+from pathlib import Path
 
 import pytest
 
 from support.command_line import chat, events, run
 from support.ticking_provider import ticking
+from support.waiting import until
 from thoughtline.cli.repl import Repl
 from thoughtline.testing import Pace, Say, Think, serving
 
 PATIENCE = 60
 """Seconds of silence after which a program on a terminal hangs."""
+READING = ("poll_schedule_timeout", "do_select", "wait_woken", "n_tty_read")
+"""Where the kernel has a program that waits for a line."""
 
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -66,6 +69,15 @@ class Terminal:
     def type(self, text):
         os.write(self.file, text.encode())
 
+    def interrupt(self):
+        """Type Ctrl-C when the line is read: the prompt is there a moment before."""
+        until(self._reads)
+        self.type("\x03")
+
+    def _reads(self):
+        place = Path(f"/proc/{self.pid}/wchan")
+        return not place.exists() or place.read_text().startswith(READING)
+
     def end(self):
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         os.close(self.file)
@@ -111,8 +123,7 @@ def test_ctrl_c_cancels_the_answer_and_not_the_conversation(monkeypatch):
         terminal.type("Go on\n")
         terminal.until("Done.")
         terminal.until("> ")
-        time.sleep(0.5)  # the prompt is there a moment before anybody reads
-        terminal.type("\x03")
+        terminal.interrupt()
         assert terminal.end() == 0
     outcomes = [turn["outcome"] for turn in json.loads(run("show", "--json").output)["turns"]]
     assert outcomes == ["aborted", "completed"]
@@ -124,8 +135,7 @@ def test_ctrl_c_at_a_question_is_no_answer():
     terminal.until("> ")
     terminal.type("Look\n")
     terminal.until("[a]lways: ")
-    time.sleep(0.5)  # the prompt is there a moment before anybody reads
-    terminal.type("\x03")
+    terminal.interrupt()
     terminal.until("(cancelled)")
     terminal.until("> ")
     terminal.type("\x04")

@@ -5,13 +5,14 @@ How many conversations: `CLUSTER_CONVERSATIONS`, of each dialect.
 
 import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 
 import httpx2
 import pytest
 
 from support.clients import client
+from support.waiting import until
 from thoughtline.testing import Reply
 
 pytestmark = pytest.mark.slow
@@ -32,7 +33,7 @@ class Talk:
     def __init__(self, machines, dialect, number, *, patient=False):
         self.provider, base = DIALECTS[dialect]
         self.patient = patient
-        self.asked_again = 0
+        self.sent = self.asked_again = 0
         self.nodes = [machines.url]
         self.audits = []
         key = f"key-{number % 2}-{'k' * 20}"
@@ -44,26 +45,24 @@ class Talk:
         self.client = client(dialect, self.send, key=key, echo=echo, opening=opening, **options)
 
     def send(self, request):
-        until = time.monotonic() + 90
-        while True:
-            url = f"{self.nodes[0]}/u/{self.provider}{request.path}"
-            if request.query:
-                url += f"?{request.query}"
-            try:
-                got = httpx2.post(
-                    url, content=request.body, headers=dict(request.headers), timeout=90
-                )
-            except httpx2.TransportError:
-                got = None
-            if got is not None and (got.status_code not in (502, 503, 504) or not self.patient):
-                self.audits.append(got.headers.get("x-sim-thoughts", ""))
-                return Reply(
-                    status=got.status_code, chunks=(got.content,), headers=dict(got.headers)
-                )
+        got = until(lambda: self._sent(request))
+        self.audits.append(got.headers.get("x-sim-thoughts", ""))
+        return Reply(status=got.status_code, chunks=(got.content,), headers=dict(got.headers))
+
+    def _sent(self, request):
+        """The answer; None where somebody else may give one."""
+        self.sent += 1
+        url = f"{self.nodes[0]}/u/{self.provider}{request.path}"
+        if request.query:
+            url += f"?{request.query}"
+        try:
+            got = httpx2.post(url, content=request.body, headers=dict(request.headers), timeout=90)
+            if got.status_code not in (502, 503, 504) or not self.patient:
+                return got
+        except httpx2.TransportError:
             assert self.patient, "the request failed"
-            assert time.monotonic() < until
-            self.asked_again += 1
-            time.sleep(0.1)
+        self.asked_again += 1
+        return None
 
     def go(self, turns):
         for _ in range(turns):
@@ -86,6 +85,17 @@ def talks(machines, count=COUNT, **options):
 def together(talks, turns):
     with ThreadPoolExecutor(12) as pool:
         return list(pool.map(lambda talk: talk.go(turns), talks))
+
+
+@contextmanager
+def under_way(talks, turns):
+    """While these talks go on, from when each of them has sent a request."""
+    before = [talk.sent for talk in talks]
+    with ThreadPoolExecutor(1) as pool:  # whose end waits for what was submitted
+        going = pool.submit(together, talks, turns)
+        until(lambda: all(talk.sent > n for talk, n in zip(talks, before, strict=True)))
+        yield
+        going.result()
 
 
 def nothing_twice_and_no_gap(machines):
@@ -119,10 +129,8 @@ def test_a_node_that_is_killed_loses_nothing_that_was_acknowledged(machines):
     asked = talks(machines, 2, patient=True)
     together(asked, 1)
     node = machines.nodes[0]
-    killer = threading.Timer(0.3, node.kill)
-    killer.start()
-    together(asked, 2)
-    killer.join()
+    with under_way(asked, 2):
+        node.kill()
     node.start().wait()
     together(asked, 2)
     assert [talk.audits for talk in asked if not talk.clean()] == []
@@ -135,10 +143,8 @@ def test_a_database_that_restarts_is_waited_for(machines):
     machines.postgres.stop("immediate")  # as in a crash
     ready = httpx2.get(machines.nodes[1].url + "/ready", timeout=60)
     assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
-    starter = threading.Timer(1.0, machines.postgres.start)
-    starter.start()
-    together(asked, 2)
-    starter.join()
+    with under_way(asked, 2):
+        machines.postgres.start()
     assert [talk.audits for talk in asked if not talk.clean()] == []
     nothing_twice_and_no_gap(machines)
 
@@ -146,11 +152,10 @@ def test_a_database_that_restarts_is_waited_for(machines):
 def test_a_database_that_is_frozen_for_a_while_is_waited_for(machines):
     asked = talks(machines, 1)
     together(asked, 2)
-    with ThreadPoolExecutor(1) as pool:  # whose end waits for what was submitted
-        with machines.postgres.frozen():
-            going = pool.submit(together, asked, 1)
-            time.sleep(2)
-        going.result()
+    with ExitStack() as freezing:
+        freezing.enter_context(machines.postgres.frozen())
+        with under_way(asked, 1):
+            freezing.close()
     together(asked, 1)
     assert [talk.audits for talk in asked if not talk.clean()] == []
 

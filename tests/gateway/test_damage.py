@@ -17,7 +17,8 @@ from thoughtline.testing import Say, Think, serving
 def gateway(tmp_path):
     with serving("deepseek") as sims:
         root = sims.root("deepseek")
-        process = Process(tmp_path, root, store=f"{tmp_path}/t.db?timeout=0.2")
+        store = f"{tmp_path}/t.db?timeout=0.2"
+        process = Process(tmp_path, root, store=store, commit_wait=1.0)
         yield process
         process.kill()
 
@@ -61,7 +62,7 @@ def test_what_was_received_while_a_commit_waits_for_the_lock_survives_a_kill(tmp
         return Think("T" * letters), Say("Done.")
 
     with serving("deepseek", script=script) as sims:
-        gateway = Process(tmp_path, sims.root("deepseek"))  # commit_wait is one second
+        gateway = Process(tmp_path, sims.root("deepseek"), commit_wait=1.0)
         with held(tmp_path / "t.db"):
             _, messages = gateway.talk(1)
             gateway.kill()

@@ -4,13 +4,14 @@ import asyncio
 import gzip
 import json
 import socket
+import threading
 
 import httpx2
 import pytest
 
 from support.gateway_server import RecordingObserver, running, upstreams
 from support.proxied import KEY, body, recording
-from support.waiting import until
+from support.waiting import eventually, until
 from thoughtline.engine.endpoints import Upstream
 from thoughtline.gateway.options import ProxyOptions
 from thoughtline.log.sessions import Session
@@ -185,7 +186,7 @@ def stream(gateway, headers=None, **more):
         f"{gateway.url}/u/deepseek/v1/chat/completions",
         json=body([{"role": "user", "content": "hi"}], stream=True, **more),
         headers={**KEY, **(headers or {})},
-        timeout=20,
+        timeout=60,
     )
 
 
@@ -232,12 +233,29 @@ def test_a_client_that_leaves_frees_the_upstream(sims):
         until(lambda: own.aborted > before)
 
 
+class Held:
+    """A pace: the first piece at once, and the rest when it may."""
+
+    delay = 0.0
+
+    def __init__(self):
+        self.go = threading.Event()
+
+    def pieces(self, chunks):
+        yield chunks[0]
+        assert self.go.wait(60)
+        yield from chunks[1:]
+
+
 def test_silence_is_filled_with_pings():
-    with serving("deepseek", pace=Pace(delay=0.06)) as slow:  # noqa: SIM117
+    text, pace = "", Held()
+    with serving("deepseek", pace=pace) as slow:  # noqa: SIM117
         with running(upstreams(slow, "deepseek"), options=ProxyOptions(keepalive=0.02)) as gateway:
             with stream(gateway) as reply:
-                text = reply.read().decode()
-    assert text.count(": keep-alive") >= 3
+                for piece in reply.iter_text():
+                    text += piece
+                    if text.count(": keep-alive") >= 3:
+                        pace.go.set()
     clean = text.replace(": keep-alive\n\n", "")
     assert clean.endswith("data: [DONE]\n\n")
     for event in clean.strip().split("\n\n"):
@@ -247,19 +265,26 @@ def test_silence_is_filled_with_pings():
 def test_the_end_waits_for_the_commit(sims):
     """When the client has the last event, the turn is in the log; everything before came at once."""
 
+    asked, go = threading.Event(), threading.Event()
+
     class Slow(MemoryStore):
         written = False
 
         async def append(self, batch):
-            await asyncio.sleep(0.3)
+            asked.set()
+            await eventually(go.is_set)
             first = await super().append(batch)
             Slow.written = True
             return first
 
-    with running(upstreams(sims, "deepseek"), store=Slow) as gateway, stream(gateway) as reply:
+    patient = {"store": Slow, "options": ProxyOptions(commit_wait=60)}
+    with running(upstreams(sims, "deepseek"), **patient) as gateway, stream(gateway) as reply:
         seen = b""
         for chunk in reply.iter_raw():
             seen += chunk
+            if b'"content":"' in seen:
+                assert asked.wait(60)
+                go.set()
             if b"[DONE]" in seen:
                 assert Slow.written
                 break
@@ -293,8 +318,8 @@ def test_notes_are_an_observer():
 def test_a_json_array_that_grows_is_not_broken_by_keep_alives():
     """Gemini streams an array unless asked for events; what is no JSON has no place in it."""
     path = "/u/gemini/v1beta/models/gemini-3-pro-preview:streamGenerateContent"
-    with serving("gemini", pace=Pace(delay=0.15)) as slow:  # noqa: SIM117
-        with running(upstreams(slow, "gemini"), options=ProxyOptions(keepalive=0.05)) as gateway:
+    with serving("gemini", pace=Pace(delay=0.03)) as slow:  # noqa: SIM117
+        with running(upstreams(slow, "gemini"), options=ProxyOptions(keepalive=0.001)) as gateway:
             reply = httpx2.post(gateway.url + path, json=GEMINI, headers=KEY, timeout=60)
     assert reply.status_code == 200, reply.text
     assert len(reply.json()) > 1

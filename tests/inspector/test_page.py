@@ -199,6 +199,11 @@ def unwritten(stage, question):
         stage.store.down = False
 
 
+def drawn(page):
+    """Wait until the page has done what it is about to do, and shows it."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
 class Held:
     """The page's next look at a session: answered by the gateway, and not handed over yet."""
 
@@ -211,11 +216,12 @@ class Held:
 
     def wait(self):
         while not self.found:  # a page that never looks runs into the test's own time limit
-            self.page.wait_for_timeout(50)
+            drawn(self.page)
 
     def hand_over(self):
         route, answer = self.found[0]
-        route.fulfill(response=answer)
+        with self.page.expect_event("requestfinished", lambda one: one == route.request):
+            route.fulfill(response=answer)
 
 
 def test_a_turn_that_is_never_written_goes_away(tab, stage):
@@ -251,7 +257,7 @@ def test_an_answer_that_is_overtaken_brings_nothing_back(tab, stage):
         page.evaluate("window.closed")  # the page has heard of the end before the answer comes
         held.hand_over()
         counted(page, "article.turn", 1)
-        page.wait_for_timeout(500)
+        drawn(page)
         assert page.locator("article.turn").count() == 1
 
 

@@ -115,7 +115,6 @@ def test_a_turn_that_is_missing_takes_only_its_own_decisions_along(made, data):
         assert len(outline.decisions(event.id)) == len(told)
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(("first", "second"), [("t0", "t0"), ("t1", "t0")], ids=["own", "each"])
 def test_a_turn_that_goes_on_from_a_later_one_has_an_end(first, second):
     """No log of ours says so, but anybody can import one."""

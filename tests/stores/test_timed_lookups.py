@@ -36,7 +36,7 @@ def answer_after(store, clock, seconds):
 
     async def slow(tenant, keys):
         waits.append(seconds)
-        await clock.sleep(seconds)
+        await clock.pause(seconds)
         return await answered(store, tenant, keys)
 
     store.find = slow

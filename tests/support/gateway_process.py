@@ -20,13 +20,13 @@ TOOLS = [
 class Process:
     """`thoughtline serve` in a folder, towards a simulated DeepSeek."""
 
-    def __init__(self, folder, root, store=None, *, settings=""):
+    def __init__(self, folder, root, store=None, *, settings="", commit_wait=30.0):
         """`settings` are more lines of the store's table."""
         self.folder = folder
         folder.mkdir(exist_ok=True)
         (folder / "thoughtline.toml").write_text(
             f'[upstreams.up]\nbase_url = "{root}"\npolicy = "deepseek"\n'
-            f'[store]\nurl = "sqlite:///{store or folder / "t.db"}"\ncommit_wait = 1.0\n{settings}\n[log]\nlevel = "error"\n'
+            f'[store]\nurl = "sqlite:///{store or folder / "t.db"}"\ncommit_wait = {commit_wait}\nfind_wait = 30.0\n{settings}\n[log]\nlevel = "error"\n'
         )
         self.start()
 

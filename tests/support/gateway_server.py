@@ -88,7 +88,7 @@ def running(upstreams, *, store=None, options=None, clients=None, wire=None, **m
             store=store() if callable(store) else store or CachedStore(MemoryStore()),
             wire=wire or HttpWire(),
             observer=notes,
-            options=options or ProxyOptions(),
+            options=options or ProxyOptions(commit_wait=60),
         )
         app = Gateway(proxy, page, grace=more.get("grace", 5.0))
         config = uvicorn.Config(
@@ -117,4 +117,4 @@ def running(upstreams, *, store=None, options=None, clients=None, wire=None, **m
         yield box["running"]
     finally:
         box["server"].should_exit = True
-        thread.join(20)
+        thread.join(60)

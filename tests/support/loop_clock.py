@@ -13,7 +13,7 @@ class LoopClock:
     def __init__(self, loop):
         self.now = loop.time()
 
-    sleep = staticmethod(asyncio.sleep)
+    pause = staticmethod(asyncio.sleep)
     """Time that passes when the clock is moved."""
 
     async def advance(self, seconds):

@@ -54,7 +54,7 @@ def test_the_thread_starts_with_the_first_request_and_ends_with_the_last_user():
     (thread,) = running()
     del mount, kept
     gc.collect()
-    thread.join(10)
+    thread.join(60)
     assert not running()
 
 

@@ -192,7 +192,7 @@ class Stage:
             yield
         finally:
             self.recorded.app.closing = server.should_exit = True
-            thread.join(10)
+            thread.join(60)
             sock.close()
 
     @contextlib.contextmanager
@@ -215,7 +215,7 @@ class Stage:
                 self.metrics = self._metrics()
             finally:
                 process.terminate()
-                process.wait(30)
+                process.wait(60)
 
     def _metrics(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.gateway_port, timeout=60)

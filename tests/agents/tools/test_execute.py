@@ -185,7 +185,7 @@ async def test_tools_that_hang():
                     raise
 
     said = [
-        await use(lambda: release.wait(30), timeout=0.01),
+        await use(lambda: release.wait(60), timeout=0.01),
         await use(asyncio.Event().wait, timeout=0.01, parameters={}),
         await use(stubborn, limits=ToolLimits(timeout=0.01)),
     ]

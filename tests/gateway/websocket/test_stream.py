@@ -208,7 +208,7 @@ async def test_an_answer_that_becomes_a_refusal_is_no_turn():
 
     head = [(b"authorization", b"Bearer a-key")]
     scope = {"type": "websocket", "path": "/v1/responses", "headers": head}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await WebSocketGateway(gateway.proxy)(scope, frames.get, send)
     assert len(told) == 4
     assert gateway.notes.records == [(400, "refused")]
