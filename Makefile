@@ -19,7 +19,7 @@ say = @printf '\033[1m==>\033[0m %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format docs pictures clients cluster bench clean
+.PHONY: help setup run test check lint format docs pictures clients cluster bench clean
 
 help: ## list the targets
 	@echo "Thoughtline: make <target>"
@@ -69,6 +69,12 @@ test: lint $(CLIENTS) $(SMALL) $(VENV)/.browser $(VENV)/.servers ## set up, then
 	$(say) "pytest"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
+# In process, with few examples: what a mistake breaks first.
+QUICK := log dialects replay providers engine translation verify checks
+check: lint ## style, types and what starts no process, in a minute: for while you work
+	$(say) "pytest, the quick part"
+	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(QUICK:%=tests/%) $(PYTEST_ARGS)
+
 lint: $(STAMP) ## style, types, import direction, names and size
 	$(say) "ruff check"
 	@$(BIN)/ruff check .
@@ -96,7 +102,7 @@ pictures: $(STAMP) $(VENV)/.browser ## take the documentation's pictures of the 
 	$(say) "docs/img"
 	@PYTHONPATH=tests $(BIN)/python -m inspector.pictures docs/img
 
-clients: $(CLIENTS) $(ALONE) $(NPM) $(VENV)/.browser ## install all real clients, then let each of them talk in every way
+clients: $(CLIENTS) $(ALONE) $(NPM) $(VENV)/.browser $(VENV)/.servers ## install all real clients, then let each of them talk in every way
 	$(say) "pytest with every client"
 	@E2E=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/e2e tests/agents/ui tests/examples tests/workflows $(PYTEST_ARGS)
 

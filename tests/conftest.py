@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 import threading
+from collections import Counter
 
 import pytest
 import uvicorn.server
@@ -91,6 +92,24 @@ def pytest_collection():
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+# -- what was not tried ---------------------------------------------------------------------------
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say in one line what was not tried here, and how to try it."""
+    left = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
+    if not left:
+        return
+    names = sorted(
+        {why.removeprefix("Skipped: ").partition(" is not installed")[0] for why in left},
+        key=str.lower,
+    )
+    terminalreporter.write_line(
+        f"Not tried here: {left.total()} tests ({', '.join(names)}). `make clients` installs what "
+        "they need, and runs them."
+    )
 
 
 # -- a test that hangs ---------------------------------------------------------------------------

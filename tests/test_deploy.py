@@ -73,7 +73,7 @@ def test_nginx_balances_over_the_services_of_the_compose_file():
     assert "non_idempotent" not in text  # a request that a provider may have seen is not sent twice
 
 
-@pytest.mark.skipif(not NGINX, reason="nginx is not installed")
+@pytest.mark.skipif(not NGINX, reason="nginx is not installed; `make clients` installs it")
 def test_nginx_reads_its_file(tmp_path):
     LoadBalancer(tmp_path, [7337, 7338])
     file = tmp_path / "nginx.conf"
@@ -131,7 +131,9 @@ def test_a_unit_gives_streams_the_time_to_finish(name, tmp_path):
     assert unit(name)["ExecStart"].endswith("/thoughtline serve")
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+@pytest.mark.skipif(
+    not shutil.which("systemd-analyze"), reason="systemd is not installed; a Linux with it has it"
+)
 def test_systemd_reads_the_unit_of_a_node(tmp_path):
     text = (DEPLOY / "systemd" / "thoughtline-node.service").read_text("utf-8")
     copy = tmp_path / "thoughtline-node.service"
@@ -143,7 +145,7 @@ def test_systemd_reads_the_unit_of_a_node(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not NGINX, reason="nginx is not installed")
+@pytest.mark.skipif(not NGINX, reason="nginx is not installed; `make clients` installs it")
 def test_the_cluster_on_one_machine_runs_until_it_is_told_to_stop():
     """Also as a job in the background, which a shell starts with Ctrl-C ignored."""
     quiet = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}

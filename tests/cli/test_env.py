@@ -79,7 +79,9 @@ def test_other_shells(run, shell, lines):
     assert set(lines) <= set(said.splitlines())
 
 
-@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish here")
+@pytest.mark.skipif(
+    not shutil.which("fish"), reason="fish is not installed; `make clients` installs it"
+)
 def test_fish_takes_it(run):
     lines = run("opencode", "--model", "deepseek/deepseek-v4-pro", "--shell", "fish").output
     subprocess.run(["fish", "-c", lines], check=True)

@@ -34,7 +34,7 @@ class Machines:
 @pytest.fixture(scope="session")
 def machines():
     if not NGINX:
-        pytest.skip("nginx is not installed")
+        pytest.skip("nginx is not installed; `make clients` installs it")
     folder = Path(tempfile.mkdtemp(prefix="thoughtline-cluster-"))
     folder.chmod(0o755)  # PostgreSQL runs as another user than root
     postgres = PostgresServer(folder / "postgres").make().start()

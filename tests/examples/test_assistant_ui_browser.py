@@ -17,18 +17,20 @@ from support.waiting import eventually
 
 CHROMIUM = chromium()
 LATE = "const now = Date.now; Date.now = () => now() - 3600_000;"
-STEP = 15_000  # milliseconds that one thing on the page may take
+STEP = 60_000  # milliseconds that one thing on the page may take
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("E2E") != "all", reason="only `make clients` runs this"),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no `chromium` on this machine"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="Chromium is not installed; `make clients` installs it"
+    ),
     pytest.mark.skipif(
         importlib.util.find_spec("playwright") is None,
-        reason="the `playwright` package is not installed: `make setup` does that",
+        reason="playwright is not installed; `make setup` installs it",
     ),
     pytest.mark.skipif(
         not (FOLDER / "node_modules" / "vite").exists(),
-        reason="the packages of examples/assistant-ui are not installed: `make clients` does that",
+        reason="the example's packages are not installed; `make clients` installs them",
     ),
     pytest.mark.slow,
 ]

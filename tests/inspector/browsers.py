@@ -35,12 +35,12 @@ def browsing():
     """A browser for the length of a `with` block."""
     sync = pytest.importorskip(
         "playwright.sync_api",
-        reason="the `playwright` package is not installed: `make setup` does that",
+        reason="playwright is not installed; `make setup` installs it",
     )
     path = chromium()
     if path is None:
         pytest.skip(
-            "there is no Chromium here: `apt-get install chromium`, or name one in THOUGHTLINE_CHROMIUM"
+            "Chromium is not installed; `make clients` installs it, or THOUGHTLINE_CHROMIUM names one"
         )
     sync.expect.set_options(timeout=LIMIT)
     with sync.sync_playwright() as driver:
@@ -84,7 +84,7 @@ class Tab:
 def violations(page):
     """What axe-core finds fault with, in short."""
     if not AXE.exists():
-        pytest.skip("axe-core is not installed: `make test` does that")
+        pytest.skip("axe-core is not installed; `make clients` installs it")
     page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate(
         "async () => (await axe.run(document, { resultTypes: ['violations'] })).violations"

@@ -143,7 +143,7 @@ def disk(tmp_path):
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", place]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a disk")
+        pytest.skip("this user may not mount a disk; root may")
     yield place
     subprocess.run(["umount", "--lazy", place], check=True)
 

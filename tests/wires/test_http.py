@@ -364,7 +364,9 @@ def test_on_another_event_loop():
     assert asyncio.run(twice()) == 1
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="openssl is not installed; it makes the certificate"
+)
 async def test_over_tls(wires, tmp_path, monkeypatch):
     context, certificate = tls_server(tmp_path)
     server, wire = Server((PLAIN,)), wires()

@@ -19,7 +19,7 @@ from thoughtline.wires.websocket.wire import ResponsesWire, WebSocketOptions
 from wires.http_servers import PLAIN, SILENCE, Proxy, Server, fetch, tls_server
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("openssl") is None, reason="openssl makes the certificate"
+    shutil.which("openssl") is None, reason="openssl is not installed; it makes the certificate"
 )
 
 

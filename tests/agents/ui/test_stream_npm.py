@@ -22,10 +22,12 @@ from thoughtline.testing import Say, Think, Use
 FOLDER = Path(__file__).parents[1] / "npm"
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("node") is None, reason="there is no `node` on this machine"),
+    pytest.mark.skipif(
+        shutil.which("node") is None, reason="node is not installed; https://nodejs.org has it"
+    ),
     pytest.mark.skipif(
         not (FOLDER / "node_modules" / "ai").exists(),
-        reason="the `ai` package is not installed: `make test` does that",
+        reason="the AI SDK is not installed; `make clients` installs it",
     ),
     pytest.mark.slow,
 ]

@@ -16,7 +16,9 @@ from thoughtline.stores.postgres import PostgresStore
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 A = b"a" * 16
 
-pytestmark = pytest.mark.skipif(not PGBOUNCER, reason="pgbouncer is not installed")
+pytestmark = pytest.mark.skipif(
+    not PGBOUNCER, reason="pgbouncer is not installed; `make clients` installs it"
+)
 
 
 @pytest.fixture

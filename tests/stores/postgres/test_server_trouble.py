@@ -57,7 +57,7 @@ def small_disk():
     disk = SmallDisk()
     if not disk.mounted:
         disk.close()
-        pytest.skip("a disk of its own takes the right to mount one")
+        pytest.skip("this user may not mount a disk; root may")
     nobody = pwd.getpwnam("nobody")
     os.chown(disk.place, nobody.pw_uid, nobody.pw_gid)
     yield disk
