@@ -199,11 +199,6 @@ def unwritten(stage, question):
         stage.store.down = False
 
 
-def drawn(page):
-    """Wait until the page has done what it is about to do, and shows it."""
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-
-
 class Held:
     """The page's next look at a session: answered by the gateway, and not handed over yet."""
 
@@ -216,7 +211,7 @@ class Held:
 
     def wait(self):
         while not self.found:  # a page that never looks runs into the test's own time limit
-            drawn(self.page)
+            self.page.evaluate(FRAMES)
 
     def hand_over(self):
         route, answer = self.found[0]
@@ -257,7 +252,7 @@ def test_an_answer_that_is_overtaken_brings_nothing_back(tab, stage):
         page.evaluate("window.closed")  # the page has heard of the end before the answer comes
         held.hand_over()
         counted(page, "article.turn", 1)
-        drawn(page)
+        page.evaluate(FRAMES)
         assert page.locator("article.turn").count() == 1
 
 

@@ -57,11 +57,11 @@ def row(page, text):
 
 
 def test_it_begins_with_what_happens(tab, stage):
-    refuse(stage)
-    refuse(stage, host="evil.example")
+    refuse(stage, "/u/stranger/v1/chat/completions")  # other tests have their own
+    refuse(stage, host="stranger.example")
     page = tab.open()
-    row(page, "no upstream is called 'nobody'").wait_for()
-    row(page, "the request is for the host 'evil.example'").wait_for()
+    row(page, "no upstream is called 'stranger'").wait_for()
+    row(page, "the request is for the host 'stranger.example'").wait_for()
     talk = stage.talk("Who is there?")
     running = row(page, "Who is there?")
     expect(running).to_have_attribute("data-outcome", "running")

@@ -107,6 +107,7 @@ def running(upstreams, *, store=None, options=None, clients=None, wire=None, **m
         serving = asyncio.ensure_future(server.serve())
         await eventually(lambda: server.started or serving.done())
         box["running"] = Running(app, notes, server.servers[0].sockets[0].getsockname()[1])
+        box["running"].loop = asyncio.get_running_loop()
         started.set()
         await serving
 

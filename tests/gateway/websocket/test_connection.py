@@ -1,5 +1,6 @@
 """Responses over a WebSocket through the gateway, in front of servers with and without one."""
 
+import asyncio
 import json
 
 import pytest
@@ -17,6 +18,8 @@ from support.gateway_websocket import (
     say,
     status,
 )
+from support.loop_clock import stopped
+from support.waiting import eventually
 from thoughtline.gateway.options import ProxyOptions
 from thoughtline.gateway.websocket.connection import WebSocketGateway
 from thoughtline.stores.cached import CachedStore
@@ -95,9 +98,14 @@ async def test_a_frame_that_is_too_large_ends_the_connection(sims):
 async def test_a_connection_ends_at_its_age_and_not_in_mid_answer(sims):
     pace = Pace(delay=0.02)
     with serving("openai", pace=pace) as slow, gateway(slow, "openai", websockets=False) as running:
-        running.app.sockets = WebSocketGateway(running.proxy, lifetime=0.2)
+        running.app.sockets = WebSocketGateway(running.proxy, lifetime=50.0)
         async with dial(running.ws) as socket:
-            events = await SocketClient(socket).ask(say("age"))
+            asking = asyncio.create_task(SocketClient(socket).ask(say("age")))
+            await eventually(lambda: slow["openai"].requests)
+            with stopped(running.loop) as clock:
+                passing = asyncio.run_coroutine_threadsafe(clock.advance(50.0), running.loop)
+                await asyncio.wrap_future(passing)
+            events = await asking
             assert events[-1]["type"] == "response.completed"
             event = json.loads(await socket.recv())
             assert event["error"]["code"] == "websocket_connection_limit_reached"

@@ -9,7 +9,7 @@ from stores.samples import notes, turn
 from stores.sealed_samples import keychain
 from thoughtline.errors import Unavailable
 from thoughtline.stores.postgres import PostgresStore, connections
-from thoughtline.stores.postgres.connections import READERS, TIMEOUT
+from thoughtline.stores.postgres.connections import LONGEST_PAUSE, READERS, TIMEOUT
 
 _OURS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 _KILL = """
@@ -20,6 +20,14 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 _WRITER = (
     "SELECT pid FROM pg_locks WHERE relation = 'batches'::regclass AND mode = 'RowExclusiveLock'"
 )
+
+
+@pytest.fixture
+async def hasty(database, clock):
+    """A store that does not wait until a server is back."""
+    store = PostgresStore(database, clock=clock, patience=0.0)
+    yield store
+    await store.close()
 
 
 async def test_a_process_takes_four_connections_at_most(store, db):
@@ -107,7 +115,8 @@ async def test_what_looks_at_all_there_is_may_take_longer(nodes, db, loop_clock)
     assert await sealing == 0
 
 
-async def test_a_large_batch_has_more_time(store, db, loop_clock, monkeypatch):
+async def test_a_large_batch_has_more_time(hasty, db, loop_clock, monkeypatch):
+    store = hasty
     monkeypatch.setattr(connections, "SLOWEST_LINE", 1 << 10)
     await store.append(turn("s", "t1", '"x"'))
     async with db.transaction():
@@ -123,7 +132,8 @@ async def test_a_large_batch_has_more_time(store, db, loop_clock, monkeypatch):
     assert await large == 3
 
 
-async def test_a_new_connection_that_is_not_answered_is_given_up(store, db, loop_clock):
+async def test_a_new_connection_that_is_not_answered_is_given_up(hasty, db, loop_clock):
+    store = hasty
     async with db.transaction():
         await db.execute("LOCK TABLE home IN ACCESS EXCLUSIVE MODE")
         reading = asyncio.create_task(store.read("s"))
@@ -131,4 +141,5 @@ async def test_a_new_connection_that_is_not_answered_is_given_up(store, db, loop
         await loop_clock.advance(TIMEOUT + 1)
         with pytest.raises(Unavailable, match="in time"):
             await reading
+    await loop_clock.advance(LONGEST_PAUSE)
     assert await store.read("s") == []

@@ -113,16 +113,20 @@ async def test_a_server_that_forgot(sims):
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 3, 8])
-async def test_a_server_that_falls_silent(sims, at):
-    async with wired(options=WebSocketOptions(idle_timeout=0.3)) as wire:
+async def test_a_server_that_falls_silent(sims, at, loop_clock):
+    async with wired(options=WebSocketOptions(idle_timeout=60.0)) as wire:
         talker = await SocketTurnLoop(sims.url("openai"), wire, say=f"stall {at}").turns_of(1)
         sims["openai"].fail_next(f"stall:{at}")
+        turn = asyncio.create_task(talker.turn())
+        await eventually(lambda: not sims["openai"]._faults)
+        await eventually(lambda: at <= QUIET or len(talker.shown) == at)
+        await loop_clock.advance(60.0)
         if at <= QUIET:
-            await talker.turn()
+            await turn
             assert [str(s.plan) for s in talker.attempts] == ["continued", "reconnected"]
         else:
             with pytest.raises(WireError, match="silent"):
-                await talker.turn()
+                await turn
             assert len(talker.shown) == at
             await talker.turn()
         assert talker.answer.state is ResponseState.COMPLETED
