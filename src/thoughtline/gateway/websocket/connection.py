@@ -111,22 +111,22 @@ class _Connection:
 
     async def run(self, receive: Receive, lifetime: float) -> None:
         """Take frames until one side has had enough."""
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + lifetime
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + lifetime
         incoming = asyncio.ensure_future(receive())
         try:
             while True:
-                left = deadline - clock()
+                left = deadline - loop.time()
                 await asyncio.wait({incoming}, timeout=left if left > 0 else 0.05)
                 if incoming.done():
                     message = incoming.result()
                     if message["type"] == "websocket.disconnect":
                         self._left = True
                         return
-                    if clock() < deadline and not await self._take(message):
+                    if loop.time() < deadline and not await self._take(message):
                         return
                     incoming = asyncio.ensure_future(receive())
-                if clock() >= deadline and self._quiet.is_set():
+                if loop.time() >= deadline and self._quiet.is_set():
                     await self._expire()
                     return
         finally:
