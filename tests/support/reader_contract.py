@@ -54,4 +54,6 @@ def checked(told):
     assert all(timing in stored for timing in ends), (ends, stored)
     opened = {timing.at for timing in stored}
     assert all(start.at in opened for start in starts), (starts, stored)
+    shown = [one for one in told if isinstance(one, ReasoningStart | ReasoningDelta)]
+    assert not shown or isinstance(shown[0], ReasoningStart), "a thought begins before its words"
     return [one for one in told if not isinstance(one, ReasoningStart | ReasoningEnd)]

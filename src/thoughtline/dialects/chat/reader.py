@@ -64,7 +64,7 @@ class ChatReader(ChatBaseReader):
         self._last_number = -1
         self._thinking: set[Stopwatch] = set()  # of thoughts that are growing
         self._shown_carrier: Carrier | None = None  # shown live, where a text comes twice
-        self._announced = False  # a thought without text was
+        self._announced = False  # a thought has begun
         self._refusal: list[str] = []
         self._links: tuple[Any, Any] = (None, None)  # of the whole answer
 
@@ -169,10 +169,14 @@ class ChatReader(ChatBaseReader):
             if carrier is self._shown_carrier and type(value) is str:
                 emitted.append(ReasoningDelta(value))
             else:
+                self._announce(growing.watch, emitted)
                 self._emit_thought(carrier, value, emitted)
-                if self._shown_carrier is None and not self._announced:  # it is sealed
-                    self._announced = True
-                    emitted.append(ReasoningStart("", growing.watch.at))
+
+    def _announce(self, watch: Stopwatch, emitted: list[StreamEvent]) -> None:
+        """Say that the answer's thought begins, once."""
+        if not self._announced:
+            self._announced = True
+            emitted.append(ReasoningStart("", watch.at))
 
     def _touch(self, watch: Stopwatch) -> None:
         watch.touch(self.now)
@@ -226,6 +230,7 @@ class ChatReader(ChatBaseReader):
             thinking, content = self._inline.feed(content)
         if thinking:
             self._touch(text.watch)
+            self._announce(text.watch, emitted)
             self._emit_thought(Carrier.THINK, thinking, emitted)
         if content:
             if self._thinking:

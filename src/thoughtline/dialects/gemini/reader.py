@@ -36,6 +36,7 @@ from thoughtline.log.events import (
     Delta,
     Outcome,
     ReasoningDelta,
+    ReasoningStart,
     StopReason,
     StreamEvent,
     TextDelta,
@@ -262,6 +263,8 @@ class GeminiReader(BaseReader):
             run = PendingRun(part, raw)
             if self._stream and (signed or what == "thought"):
                 run.watch = self.open_watch()
+            if run.watch is not None and what == "thought":
+                emitted.append(ReasoningStart("", run.watch.at))
             self._runs.append(run)
             check_answer_parts(len(self._runs))
         if what == "thought" and (more := text(part)):

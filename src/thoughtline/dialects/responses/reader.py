@@ -128,7 +128,7 @@ class ResponsesReader(BaseReader):
         id = event.item_id or ""
         item = self._open_item(id, event.output_index)
         if item is None:
-            item = self._begin(_unannounced(id), event.output_index)
+            item = self._begin(_unannounced(id), event.output_index, emitted)
         if item.watch is not None:
             item.watch.touch(self.now)
         if event.delta:
@@ -177,8 +177,7 @@ class ResponsesReader(BaseReader):
             return
         self._announced = True
         if item_type(item.value) == "reasoning":
-            watch = self._begin(item, event.output_index).watch
-            emitted.append(ReasoningStart(item.id, watch.at if watch else None))
+            self._begin(item, event.output_index, emitted)
             return
         self._has_output = True
         if item_type(item.value) in ARGUMENTS:
@@ -189,12 +188,13 @@ class ResponsesReader(BaseReader):
             check_answer_parts(self._call_count)
             emitted.append(ToolCallDelta(call.number, "", name, id))
 
-    def _begin(self, item: OutputItem, index: int | None) -> OutputItem:
-        """Time a thought by id and by index.
+    def _begin(self, item: OutputItem, index: int | None, emitted: list[StreamEvent]) -> OutputItem:
+        """Say that a thought begins, and time it by id and by index.
 
         Some servers give an item another id later on, others number all items 0.
         """
         item.watch = self.open_watch()
+        emitted.append(ReasoningStart(item.id, item.watch.at))
         check_answer_parts(len(self._open))
         if index is not None:
             self._open[index] = item
@@ -235,6 +235,8 @@ class ResponsesReader(BaseReader):
             emitted.append(RefusalDelta(part.text) if part.refused else TextDelta(part.text))
         elif isinstance(part, Thought) and part.text:
             opened = self._open_item(item.id, event.output_index)
+            if opened is None:
+                emitted.append(ReasoningStart(item.id))
             emitted.append(ReasoningDelta(part.text, opened.id if opened else item.id))
 
     def _close(self, id: str, index: int | None, emitted: list[StreamEvent]) -> Stopwatch | None:
