@@ -29,6 +29,7 @@ from thoughtline.log.parts import RIDING, Carrier, Text, Thought
 from thoughtline.log.quirks import Need, Scope
 from thoughtline.log.turns import Place, Turn
 from thoughtline.replay.candidates import TurnMatch
+from thoughtline.replay.client_words import MADE_UP, is_clients_own
 from thoughtline.replay.echo import (
     HANDLE,
     echo_is_blank,
@@ -135,8 +136,11 @@ class _Planner:
             gap = last_gap(self.path, self.matches, self.target, self.skipped_before)
         for index, keys in enumerate(self.path.keys):
             if keys is not None:
+                turn = self.path.turns[index]
                 match = self.matches[index] or TurnMatch(None, MatchLevel.NONE, UNKNOWN)
-                self._decide(index, self.path.turns[index], match, before_gap=index <= gap)
+                if match.entry is None and is_clients_own(turn):
+                    match = TurnMatch(None, MatchLevel.NONE, MADE_UP)
+                self._decide(index, turn, match, before_gap=index <= gap)
         return ReplayPlan(
             decisions=(*self.settled.decisions, *self.decisions),
             revisions=tuple(self.revisions),

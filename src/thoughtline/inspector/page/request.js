@@ -119,6 +119,7 @@ const ACTIONS = {
 
 const REASONS = {
   "": "",
+  "made up by the client": "the client wrote this answer itself, and no model",
   unknown: "no remembered turn looks like this one",
   lineage: "recognised by the turn that came after it",
   open: "several remembered turns look like it, and this is the one that was not continued yet",
