@@ -8,7 +8,9 @@ from support.built_gateway import BuiltGateway, configured
 from support.gateway import TurnClient
 from thoughtline.gateway.pages import own_turns
 from thoughtline.gateway.settings import AccessSettings, ClientSettings, Secret, UpstreamSettings
+from thoughtline.log.durations import reasoning_durations, thought_spans, total_seconds
 from thoughtline.log.parts import Text
+from thoughtline.log.sessions import Session
 from thoughtline.testing.sims.tokens import make_token
 
 
@@ -82,6 +84,33 @@ async def test_nobody_else_does(headers):
         unknown = page.get("/own/sessions/nobody/turns/nothing", headers=headers)
     assert refused.status_code == unknown.status_code == 404
     assert refused.json()["error"]["code"] == unknown.json()["error"]["code"] == "not_found"
+
+
+async def test_a_message_of_several_turns_has_keys_that_count_through_it():
+    built = BuiltGateway()
+    client = TurnClient(built.gateway(), "chat", "deepseek-v4-pro")
+    answers = [await client.say(Text(text="question-canary"))]
+    answers += [await client.say(*client.next()) for _ in range(3)]
+    session = path_of(answers[0]).rsplit("/", 1)[0]
+    log = Session("s").extend(await built.store.read(answers[0].header("x-thoughtline-session")))
+    ids = [answer.header("x-thoughtline-turn") for answer in answers]
+    turns = [log.turn(id) for id in ids]
+    with built.client(peer="203.0.113.9") as page:
+        told = page.get(f"{session}?ids={','.join(ids)}", headers=KEY)
+        assert told.status_code == 200, told.text
+        nobody = page.get(f"{session}?ids={','.join(ids)}", headers={})
+        unknown = page.get(f"{session}?ids={ids[0]},x", headers=KEY)
+        missing = page.get(session, headers=KEY)
+        many = page.get(f"{session}?ids={','.join(ids * 50)}", headers=KEY)
+    assert "canary" not in told.text
+    message = told.json()
+    assert message["turns"] == ids
+    assert [one["key"] for one in message["thoughts"]] == [s.key for s in thought_spans(*turns)]
+    assert message["reasoningDurations"] == reasoning_durations(*turns)
+    assert message["reasoningTotal"] == total_seconds(*turns)
+    assert len({one["key"] for one in message["thoughts"]}) == len(message["thoughts"]) > 1
+    codes = [one.status_code for one in (nobody, unknown, missing, many)]
+    assert codes == [404, 404, 400, 400]
 
 
 async def test_a_turn_is_found_only_in_its_session():

@@ -1,11 +1,11 @@
-"""`/own/sessions/{id}/turns/{turn}`: a client reads how long its own turn was thought about.
+"""`/own/sessions/{id}/turns/…`: a client reads how long its own turns were thought about.
 
 It shows the credential that it asked the model with. Session and turn are in the headers of the
 answer (`x-thoughtline-session`, `x-thoughtline-turn`); a turn of another tenant is not found, and
 neither is one whose id is only guessed. What was said and thought is not in it: the client has it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, convert
@@ -15,9 +15,19 @@ from starlette.requests import Request
 from thoughtline.engine.endpoints import Directory
 from thoughtline.gateway.auth import Auth, Principal
 from thoughtline.gateway.errors import GatewayError
-from thoughtline.gateway.pages.page import PageError, PageResponse, page, segment
+from thoughtline.gateway.pages.page import (
+    PageError,
+    PageResponse,
+    page,
+    parse_query,
+    required,
+    segment,
+    string,
+)
 from thoughtline.log.durations import (
+    ThoughtSpan,
     duration_text,
+    is_shown,
     reasoning_durations,
     thought_spans,
     thought_state,
@@ -32,6 +42,18 @@ PAGE = 500
 """Events that are read at a time, the newest first."""
 MAX_PAGES = 200
 """After so many, a turn counts as not found."""
+MAX_TURNS = 50
+"""Turns of one message."""
+_SESSION = segment("id", "The session's id: `x-thoughtline-session` of the answer.")
+_ERRORS = {
+    401: PageResponse("A client key is needed."),
+    403: PageResponse("The request comes from a web page that is not trusted."),
+    404: PageResponse("There is no such turn of this client's."),
+}
+_IDS = required(
+    string("ids", f"The turns of the message, in order, with commas; at most {MAX_TURNS}."),
+    "say which turns: `ids` takes `x-thoughtline-turn` of each answer, with commas",
+)
 
 
 class OwnThought(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -73,6 +95,17 @@ class OwnTurn(Struct, frozen=True, kw_only=True, rename="camel"):
     label: str  # of all thoughts together, for people
 
 
+class OwnMessage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a front end shows as one message: it may take several turns."""
+
+    session: str
+    turns: list[str]
+    thoughts: list[OwnThought]
+    reasoning_durations: dict[str, int]  # seconds by key
+    reasoning_total: int | None  # seconds; thoughts that overlap count once
+    label: str  # of all thoughts together, for people
+
+
 class OwnTurnPages:
     """Serves clients their own turns."""
 
@@ -85,19 +118,35 @@ class OwnTurnPages:
         "/own/sessions/{id}/turns/{turn}",
         response="The turn.",
         parameters=[
-            segment("id", "The session's id: `x-thoughtline-session` of the answer."),
+            _SESSION,
             segment("turn", "The turn's id: `x-thoughtline-turn` of the answer."),
         ],
-        errors={
-            401: PageResponse("A client key is needed."),
-            403: PageResponse("The request comes from a web page that is not trusted."),
-            404: PageResponse("There is no such turn of this client's."),
-        },
+        errors=_ERRORS,
     )
     async def turn(self, request: Request, _: dict[str, Any]) -> OwnTurn:
         """A client's own turn, with the durations of its thoughts, by the client's credential."""
-        id, turn = request.path_params["id"], request.path_params["turn"]
         tenants = self._tenants(self._principal(request))
+        path = request.path_params
+        return _own_turn(await self._read(path, path["turn"], tenants))
+
+    @page(
+        "/own/sessions/{id}/turns",
+        response="The durations of the message.",
+        parameters=[_SESSION, _IDS],
+        errors=_ERRORS,
+    )
+    async def message(self, request: Request, _: dict[str, Any]) -> OwnMessage:
+        """The durations of a message that took several turns, by keys that count through it."""
+        ids = parse_query(request, [_IDS])["ids"].split(",")
+        if len(ids) > MAX_TURNS:
+            raise PageError(f"`ids` takes at most {MAX_TURNS} turns; ask for fewer")
+        tenants = self._tenants(self._principal(request))
+        turns = [await self._read(request.path_params, id.strip(), tenants) for id in ids]
+        return _own_message(turns)
+
+    async def _read(self, path: Mapping[str, str], turn: str, tenants: set[str]) -> Turn:
+        """A turn of one of these tenants."""
+        id = path["id"]
         events = await self._events(id, turn, tenants)
         if not events:
             raise PageError(
@@ -108,7 +157,7 @@ class OwnTurnPages:
                 404,
             )
         alone = [replace(event, seq=seq) for seq, event in enumerate(events)]
-        return _own_turn(Session(id).extend(alone).turn(turn))
+        return Session(id).extend(alone).turn(turn)
 
     def _principal(self, request: Request) -> Principal:
         try:
@@ -149,10 +198,42 @@ def _belongs(event: Event) -> bool:
     return event.type != "turn_started"
 
 
-def _own_turn(turn: Turn) -> OwnTurn:
-    spans, running = thought_spans(turn), turn.outcome is None
+def _own_message(turns: Sequence[Turn]) -> OwnMessage:
+    total, thoughts, last = total_seconds(*turns), list[OwnThought](), False
+    first = 0
+    for turn in turns:
+        spans = thought_spans(turn, first=first)
+        thoughts += _own_thoughts(turn, spans)
+        first += len(spans) + sum(is_shown(part) for part in turn.output)
+        last = spans[-1].aborted if spans else last
+    return OwnMessage(
+        session=turns[0].session,
+        turns=[turn.id for turn in turns],
+        thoughts=thoughts,
+        reasoning_durations=reasoning_durations(*turns),
+        reasoning_total=total,
+        label=duration_text(total, aborted=last) if thoughts else "",
+    )
+
+
+def _own_thoughts(turn: Turn, spans: Sequence[ThoughtSpan]) -> list[OwnThought]:
     sealed = {place for place, part in enumerate(turn.output) if getattr(part, "sealed", False)}
-    total = total_seconds(turn)
+    return [
+        OwnThought(
+            key=span.key,
+            item_id=span.item or None,
+            duration=span.seconds,
+            state=thought_state(span, running=turn.outcome is None),
+            label=span.text,
+            started_at=span.at,
+            sealed=span.place in sealed,
+        )
+        for span in spans
+    ]
+
+
+def _own_turn(turn: Turn) -> OwnTurn:
+    spans, total = thought_spans(turn), total_seconds(turn)
     served = next((t.origin.model for t in turn.thoughts if t.origin is not None), "")
     return OwnTurn(
         session=turn.session,
@@ -163,18 +244,7 @@ def _own_turn(turn: Turn) -> OwnTurn:
         outcome=str(turn.outcome) if turn.outcome else None,
         model=served or (turn.target.model if turn.target else ""),
         usage=convert(turn.usage, OwnUsage | None, from_attributes=True),
-        thoughts=[
-            OwnThought(
-                key=span.key,
-                item_id=span.item or None,
-                duration=span.seconds,
-                state=thought_state(span, running=running),
-                label=span.text,
-                started_at=span.at,
-                sealed=span.place in sealed,
-            )
-            for span in spans
-        ],
+        thoughts=_own_thoughts(turn, spans),
         reasoning_durations=reasoning_durations(turn),
         reasoning_total=total,
         label=duration_text(total, aborted=spans[-1].aborted) if spans else "",
