@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import uvicorn.server
@@ -24,6 +25,18 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
 
 # Simulated models follow the script for tests, in every process: six awkward turns, at once.
 os.environ["THOUGHTLINE_INTERNAL_STRICT_SIMULATORS"] = "1"
+
+REALISTIC = ("agents", "engine", "gateway", "translation", "transports", "verify", "wires")
+"""Folders of tests whose simulators answer with the odd shapes of real providers, by default.
+
+The others judge the simulators themselves, or clients that stumble over such answers.
+"""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    os.environ["THOUGHTLINE_INTERNAL_REALISTIC_SIMULATORS"] = "1" if folder in REALISTIC else ""
 
 
 class Impatient:

@@ -136,11 +136,8 @@ async def talking(
 
 def serial(sim, turn) -> str:
     """The exchange of the simulator that a turn was; empty for one of another provider."""
-    said = [
-        p.text if isinstance(p, Text) else p.arguments
-        for p in turn.output
-        if isinstance(p, Text | Call)
-    ]
+    said = ["".join(p.text for p in turn.output if isinstance(p, Text))]
+    said += [p.arguments for p in turn.output if isinstance(p, Call)]
     found = re.search(rf"{re.escape(sim.provider)}-{sim.seed}-\d{{4,}}", " ".join(said))
     return found[0] if found else ""
 
