@@ -131,6 +131,14 @@ def test_a_place_that_cannot_be(folder):
     assert "cannot write no/such/folder.toml: No such file" in result.output
 
 
+def test_a_home_that_cannot_be_written_leaves_no_settings_behind(folder):
+    (folder / "home").write_text("a file")
+    result = run()
+    assert result.exit_code == 1 and "thoughtline.keys" in str(result.exception or result.output)
+    assert not (folder / "thoughtline.toml").exists()
+    assert CliRunner().invoke(main, ["sessions"]).exit_code in (0, 1)
+
+
 def test_it_says_which_keys_it_found(folder):
     env = {"DEEPSEEK_API_KEY": "sk-hush", "OPENAI_API_KEY": None}
     result = run(env=env)

@@ -80,6 +80,11 @@ def test_a_misspelt_model_gets_one_too(model, says):
     assert says in error.message
 
 
+def test_a_simulated_models_name_at_another_upstream_is_not_what_is_wrong():
+    error = unknown_upstream(parse("POST", "/u/deepsek/v1/messages"), "sim/deepseek", DIRECTORY)
+    assert error.message == "no upstream is called 'deepsek'; did you mean 'deepseek'?"
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [

@@ -77,6 +77,16 @@ async def test_what_passes_through_and_fails_is_kept_too():
     assert answer.header("x-thoughtline-request")
 
 
+@pytest.mark.parametrize("path", ["/u/up/", "/u/up/api/hello", "/u/nobody/"])
+async def test_who_asks_whether_somebody_is_there_has_not_failed(path):
+    gateway = InProcessGateway(ScriptedWire(Answer(404, {})))
+    head = {"authorization": "Bearer a-key"}
+    answer = await gateway._ask("HEAD", path, b"", head)
+    assert answer.status == 404
+    assert answer.header("x-thoughtline-request") is None
+    assert await kept(gateway) == [] and not gateway.proxy.failed.unwritten
+
+
 async def test_the_gateways_own_refusals():
     gateway = InProcessGateway(ScriptedWire(gone))
     answers = [await gateway.post(PATH, ASKED), await gateway.post(f"/u/nobody{PATH}", ASKED)]

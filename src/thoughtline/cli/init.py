@@ -29,14 +29,19 @@ def init(*, path: Path | None, force: bool) -> None:
     keys = _new_keys(path)
     named = keys if path is None or keys is None else Path(keys.name)  # beside the settings
     path = path or Path("thoughtline.toml")
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(template(store_keys=f"file:{named}" if named else ""))
-    except FileExistsError:
+    if path.exists() and not force:
         raise click.ClickException(
             f"{path} exists already; nothing was written. Use --force to overwrite it, "
             "or --path to write another one."
-        ) from None
+        )
+    if not path.parent.is_dir():
+        raise click.ClickException(
+            f"cannot write {path}: there is no such folder; choose another place with --path"
+        )
+    if keys is not None:
+        _make_key(keys)  # first: settings that name keys that are nowhere break every command
+    try:
+        path.write_text(template(store_keys=f"file:{named}" if named else ""), "utf-8")
     except OSError as error:
         raise click.ClickException(
             f"cannot write {path}: {error.strerror or error}; choose another place with --path"
@@ -44,7 +49,6 @@ def init(*, path: Path | None, force: bool) -> None:
     if keys is None:
         click.echo(f"Wrote {path}. Every setting in it is switched off and shows its default.")
     else:
-        _make_key(keys)
         click.echo(f"Wrote {path}. All in it but the keys is switched off and shows its default.")
         click.echo(
             f"What is stored is sealed with the key in {keys}. Keep a copy of that file, apart "

@@ -264,7 +264,7 @@ class HttpAnswer:
         name = self.upstream.name if self.upstream else ""
         late = bool(self.status)  # too late for words: what does not end is cut off
         # Who could not say who they are writes nothing here.
-        request = self.proxy.failed.new_id() if self._principal and not late else ""
+        request = self._failed_id() if self._principal and not late else ""
         self.proxy.observer.refused(name, self.route.dialect, refusal.status, refusal.code, request)
         if not late:
             code = refusal.code
@@ -286,8 +286,17 @@ class HttpAnswer:
         told = [*added, *(headers.model_header(self.upstream) if self.upstream else ())]
         await respond_json(self._send, status, body, headers.encoded(told))
 
+    def _failed_id(self) -> str:
+        """The id under which a failure is written; empty for one that is none.
+
+        A `HEAD` asks whether somebody is there, as Claude Code does at its start.
+        """
+        return "" if self._head.method == "HEAD" else self.proxy.failed.new_id()
+
     def _note_request(self, request: str, status: int, reason: str, code: str = "") -> None:
         """Write down that the request failed, and why; what cannot be written is remembered."""
+        if self._head.method == "HEAD":
+            return
         took = self.proxy.clock.mono() - self._received if self._received else 0
         failed = RequestFailed(
             status=status,

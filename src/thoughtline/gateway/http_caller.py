@@ -215,7 +215,7 @@ class HttpCaller(HttpAnswer):
             self._outbound(body, upstream)
         ) as inbound:
             status, received = inbound.status, dict(inbound.headers)
-            request = self.proxy.failed.new_id() if status >= 400 else ""
+            request = self._failed_id() if status >= 400 else ""
             added = headers.failure_headers(None, received, request=request, passed=self._passed)
             await self._start(inbound, added)
             words = await self._rest(inbound)
