@@ -162,6 +162,31 @@ def test_top_level_members_are_set_and_removed(sample, data):
     assert b"".join(restored.split()) == b"".join(plain.split())
 
 
+# -- read ----------------------------------------------------------------------------------------
+
+
+def _said(parts):
+    """What is said in an input: neither notes, nor images and files."""
+    texts = "".join(part.text for part in parts if isinstance(part, Text))
+    results = [part for part in parts if isinstance(part, Result)]
+    return texts, [(r.call, r.name, r.error) for r in results], [r.content for r in results]
+
+
+@each
+@given(st.data())
+def test_an_input_is_the_same_for_keys_and_for_another_dialect(sample, data):
+    """The one leaves out instructions, and knows images by a digest; the other one needs them."""
+    request = sample.dialect.read(data.draw(sample.bodies()))
+    inputs = sample.dialect.params(request).inputs
+    outputs = sum(bool(sample.positions(request, at)) for at in range(len(request.turns)))
+    assert outputs <= len(inputs) <= len(request.turns) + 1
+    for turn, input in itertools.zip_longest(request.turns, inputs):
+        (texts, calls, contents), said = _said(turn.input if turn else ()), _said(input or ())
+        assert said[:2] == (texts, calls)
+        for content, text in zip(contents, said[2], strict=True):
+            assert text in content  # which has images, too
+
+
 # -- write ---------------------------------------------------------------------------------------
 
 TEXTS = WORDS | st.text(min_size=1, max_size=30).filter(

@@ -6,13 +6,14 @@ is named in `left`, so that it is never dropped in silence.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
 
 from thoughtline.dialects.values import flag, number, string, strings, whole_number
 from thoughtline.log.capabilities import Capabilities
-from thoughtline.log.parts import Part, ToolKind
+from thoughtline.log.parts import Note, Part, ToolKind
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """How hard a model is to think, in rising order."""
@@ -82,6 +83,32 @@ class ParamFields(Struct, frozen=True, kw_only=True):
 
     fields: Mapping[str, Any]
     left: tuple[str, ...] = ()
+
+
+def read_inputs(
+    history: Sequence[Any],
+    anchors: Sequence[Any],
+    read: Callable[[Any], Sequence[Part]],
+    *,
+    instructed: bool = False,
+) -> tuple[list[str], tuple[tuple[Part, ...], ...]]:
+    """The instructions at the head, the input of every turn, and what is behind the last one.
+
+    `anchors` say where outputs stand, as the dialect has read them: what is between is input, and
+    `read` reads one element of it. `instructed`: notes before anything else are instructions.
+    """
+    places = [anchor if isinstance(anchor, tuple) else (anchor,) for anchor in anchors]
+    outputs = [(place[0], place[-1] + 1) for place in places if place and place[0] >= 0]
+    starts = [0, *(end for _, end in outputs)]
+    ends = [*(start for start, _ in outputs), len(history)]
+    inputs = [
+        tuple([part for element in history[start:end] for part in read(element)])
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    notes = takewhile(lambda part: isinstance(part, Note), inputs[0] if instructed else ())
+    head = [note.text for note in notes if isinstance(note, Note)]
+    inputs[0] = inputs[0][len(head) :]
+    return head, tuple(inputs if inputs[-1] else inputs[:-1])
 
 
 def unread(

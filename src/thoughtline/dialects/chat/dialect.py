@@ -34,6 +34,7 @@ from thoughtline.dialects.limits import check_parts
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.splice import holds_anything
 from thoughtline.dialects.upstream_errors import UpstreamError
+from thoughtline.dialects.values import string
 from thoughtline.errors import Unreadable
 from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Carrier, Origin, Part, Result
@@ -159,14 +160,9 @@ def _turns(messages: list[Any]) -> tuple[list[Turn], list[int]]:
 
 def _input(message: Any, role: Any) -> list[Part]:
     if role in ("tool", "function"):
-        id, name = message.get("tool_call_id"), message.get("name")
-        return [
-            Result(
-                content=joined_text(message.get("content")),
-                call=id if isinstance(id, str) else "",
-                name=name if isinstance(name, str) else "",
-            )
-        ]
+        content = joined_text(message.get("content"))
+        id, name = string(message.get("tool_call_id")), string(message.get("name"))
+        return [Result(content=content, call=id, name=name)]
     return [blob("unknown", message)]
 
 

@@ -1,5 +1,6 @@
 """What a Chat Completions request asks beside its messages, read from one, written for another."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from thoughtline.dialects import splice
@@ -16,6 +17,7 @@ from thoughtline.dialects.params import (
     effort_of_budget,
     nearest_effort,
     read_effort,
+    read_inputs,
     read_plain,
     unread,
     write_plain,
@@ -58,7 +60,9 @@ _USUAL = {"service_tier": ("auto", "default")}
 def read_params(request: Request) -> RequestParams:
     """Read a request once more, for another dialect."""
     document = splice.loads(request.body)
-    instructions, inputs = _inputs(document["messages"])
+    instructions, inputs = read_inputs(
+        document["messages"], request.anchors, _input, instructed=True
+    )
     left = unread(document, _READ, _USUAL)
     if document.get("web_search_options") == {}:
         left.append("web_search_options")  # it searches all the same
@@ -95,29 +99,15 @@ def read_params(request: Request) -> RequestParams:
 # -- the history's input -------------------------------------------------------------------------
 
 
-def _inputs(messages: list[Any]) -> tuple[list[str], tuple[tuple[Part, ...], ...]]:
-    """The instructions at the head, and the input of every turn as the dialect reads them."""
-    head: list[str] = []
-    inputs: list[tuple[Part, ...]] = []
-    parts: list[Part] = []
-    for message in messages:
-        role = message.get("role") if isinstance(message, dict) else None
-        if role == "assistant":
-            inputs.append(tuple(parts))
-            parts = []
-        elif role in ("system", "developer"):
-            if text := joined_text(message.get("content")):
-                if inputs or parts:
-                    parts.append(Note(text=text))
-                else:
-                    head.append(text)
-        elif role in ("tool", "function"):
-            parts.append(_result(message))
-        elif role == "user":
-            parts += _content(message.get("content"))
-    if parts:
-        inputs.append(tuple(parts))
-    return head, tuple(inputs)
+def _input(message: Any) -> Sequence[Part]:
+    """What a message says that is not the model's."""
+    role = message.get("role") if isinstance(message, dict) else None
+    if role in ("system", "developer"):
+        text = joined_text(message.get("content"))
+        return [Note(text=text)] if text else []
+    if role in ("tool", "function"):
+        return [_result(message)]
+    return _content(message.get("content")) if role == "user" else []
 
 
 def _result(message: dict[str, Any]) -> Result:

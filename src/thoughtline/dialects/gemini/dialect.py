@@ -32,6 +32,7 @@ from thoughtline.dialects.gemini.parts import (
     member,
     merged_part,
     part_blob,
+    result_content,
     runs,
     signature,
     text,
@@ -44,8 +45,8 @@ from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.thoughts import make_thought
 from thoughtline.dialects.token_counts import TokenCount
 from thoughtline.dialects.upstream_errors import UpstreamError
+from thoughtline.dialects.values import sequence, string
 from thoughtline.errors import Unreadable
-from thoughtline.log.canonical import canonical_json
 from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Call, Carrier, Origin, Part, Result, Text
 from thoughtline.log.turns import Turn
@@ -67,7 +68,6 @@ _STATUSES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_WRAPPERS = ("result", "output", "content", "error")
 
 
 class Gemini(Dialect):
@@ -210,7 +210,7 @@ def _turns(contents: list[Any]) -> tuple[list[Turn], list[tuple[int, ...]]]:
     places: list[int] = []
     for index, content in enumerate([*contents, {}]):
         if isinstance(content, dict) and content.get("role") == "model":
-            output.append(_parts(content))
+            output.append(sequence(content.get("parts")))
             places.append(index)
             continue
         if places:
@@ -222,11 +222,6 @@ def _turns(contents: list[Any]) -> tuple[list[Turn], list[tuple[int, ...]]]:
         turns.append(Turn(input=tuple(input_parts)))
         anchors.append(())
     return turns, anchors
-
-
-def _parts(content: dict[str, Any]) -> list[Any]:
-    parts = content.get("parts")
-    return parts if isinstance(parts, list) else []
 
 
 def _output(contents: list[list[Any]]) -> list[Part]:
@@ -250,11 +245,11 @@ def _run(run: PartRun) -> list[Part]:
 
 
 def _call(call: dict[str, Any]) -> Call:
-    name, args, id = call.get("name"), call.get("args"), call.get("id")
+    args = call.get("args")
     return Call(
-        name=name if isinstance(name, str) else "",
+        name=string(call.get("name")),
         arguments=splice.dumps(args).decode() if args is not None else "{}",
-        id=id if isinstance(id, str) else "",
+        id=string(call.get("id")),
     )
 
 
@@ -262,7 +257,7 @@ def _input(content: Any) -> list[Part]:
     if not isinstance(content, dict):
         return [blob("unknown", content)]
     parts: list[Part] = []
-    for part in _parts(content):
+    for part in sequence(content.get("parts")):
         answer = member(part, "functionResponse")
         if isinstance(answer, dict):
             parts += _result(answer)
@@ -274,23 +269,10 @@ def _input(content: Any) -> list[Part]:
 
 
 def _result(answer: dict[str, Any]) -> list[Part]:
-    """Return a tool's result: an object in this API, often only a wrapper of its text."""
-    response, id, name = answer.get("response"), answer.get("id"), answer.get("name")
-    content, error = "", False
-    if isinstance(response, dict) and len(response) == 1:
-        ((key, value),) = response.items()
-        if key in _WRAPPERS and isinstance(value, str):
-            content, error, response = value, key == "error", None
-    if response is not None:
-        content = response if isinstance(response, str) else canonical_json(response)
-    result = Result(
-        content=content,
-        call=id if isinstance(id, str) else "",
-        name=name if isinstance(name, str) else "",
-        error=error,
-    )
-    media = answer.get("parts")
-    return [result, *(part_blob(part) for part in (media if isinstance(media, list) else ()))]
+    content, error = result_content(answer.get("response"))
+    id, name = string(answer.get("id")), string(answer.get("name"))
+    result = Result(content=content, call=id, name=name, error=error)
+    return [result, *map(part_blob, sequence(answer.get("parts")))]
 
 
 def _tools(tools: Any) -> bool:

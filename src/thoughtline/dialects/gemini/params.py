@@ -5,7 +5,7 @@ from typing import Any
 
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import Request
-from thoughtline.dialects.gemini.parts import member
+from thoughtline.dialects.gemini.parts import member, result_content
 from thoughtline.dialects.media import media
 from thoughtline.dialects.params import (
     OutputFormat,
@@ -17,6 +17,7 @@ from thoughtline.dialects.params import (
     effort_of_budget,
     nearest_effort,
     read_effort,
+    read_inputs,
     read_plain,
     unread,
     write_plain,
@@ -28,7 +29,6 @@ from thoughtline.dialects.values import (
     strings,
     whole_number,
 )
-from thoughtline.log.canonical import canonical_json
 from thoughtline.log.capabilities import Capabilities, EffortStyle
 from thoughtline.log.parts import Part, Result, Text
 
@@ -52,7 +52,6 @@ _READ_CONFIG = frozenset(_PLAIN.values()) | frozenset(
 """Members that are read, or that only say whose a request is."""
 _USUAL = {"responseModalities": (["TEXT"],)}
 _SNAKE = re.compile("_([a-z])")
-_WRAPPERS = ("result", "output", "content", "error")
 _MODES = {"AUTO": "auto", "NONE": "none", "ANY": "required", "VALIDATED": "auto"}
 
 
@@ -72,7 +71,7 @@ def read_params(request: Request) -> RequestParams:
         model=request.model,
         stream=request.stream,
         system=_system(member(document, "systemInstruction")),
-        inputs=_inputs(sequence(document.get("contents"))),
+        inputs=read_inputs(sequence(document.get("contents")), request.anchors, _input)[1],
         tools=tools,
         tool_choice=_choice(calling),
         effort=_effort(thinking, left),
@@ -102,23 +101,10 @@ def _system(instruction: Any) -> str:
 # -- the history's input -------------------------------------------------------------------------
 
 
-def _inputs(contents: list[Any]) -> tuple[tuple[Part, ...], ...]:
-    """The input of every turn as the dialect reads them."""
-    inputs: list[tuple[Part, ...]] = []
-    parts: list[Part] = []
-    answered = False
-    for content in contents:
-        if mapping(content).get("role") == "model":
-            answered = True
-            continue
-        if answered:
-            inputs.append(tuple(parts))
-            parts, answered = [], False
-        for part in sequence(mapping(content).get("parts")):
-            parts += _part(mapping(part))
-    if answered or parts:
-        inputs.append(tuple(parts))
-    return tuple(inputs)
+def _input(content: Any) -> list[Part]:
+    """What a content says that is not the model's."""
+    parts = sequence(mapping(content).get("parts"))
+    return [found for part in parts for found in _part(mapping(part))]
 
 
 def _part(part: dict[str, Any]) -> list[Part]:
@@ -134,12 +120,7 @@ def _part(part: dict[str, Any]) -> list[Part]:
 
 
 def _result(answer: dict[str, Any]) -> Result:
-    response, error = answer.get("response"), False
-    content = response if isinstance(response, str) else canonical_json(response)
-    if isinstance(response, dict) and len(response) == 1:
-        ((key, value),) = response.items()
-        if key in _WRAPPERS and isinstance(value, str):
-            content, error = value, key == "error"
+    content, error = result_content(answer.get("response"))
     parts = [found for part in sequence(answer.get("parts")) for found in _part(mapping(part))]
     return Result(
         content=content,

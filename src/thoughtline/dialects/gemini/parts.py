@@ -19,6 +19,7 @@ from thoughtline.dialects.splice import Span
 from thoughtline.dialects.surrogates import json_string, replace_surrogates
 from thoughtline.dialects.values import says_anything
 from thoughtline.errors import Unreadable
+from thoughtline.log.canonical import canonical_json
 from thoughtline.log.events import AssistantMessage, ToolCall
 from thoughtline.log.parts import Blob, Call, Carrier, Text
 
@@ -92,6 +93,23 @@ def part_blob(part: Any) -> Blob:
         return blob("unknown", part)
     said = {_CAMEL[key]: _camel_case(value) for key, value in part.items() if key not in SIGNATURES}
     return blob(next((key for key in said if said[key]), "unknown"), said)
+
+
+_WRAPPERS = ("result", "output", "content", "error")
+
+
+def result_content(response: Any) -> tuple[str, bool]:
+    """Return what a tool answered, and whether that is an error.
+
+    It is an object in this API, often only a wrapper of a text.
+    """
+    if isinstance(response, dict) and len(response) == 1:
+        ((key, value),) = response.items()
+        if key in _WRAPPERS and isinstance(value, str):
+            return value, key == "error"
+    if response is None or isinstance(response, str):
+        return response or "", False
+    return canonical_json(response), False
 
 
 def _camel_case(value: Any) -> Any:

@@ -41,6 +41,7 @@ from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
 from thoughtline.dialects.thoughts import make_thought
 from thoughtline.dialects.token_counts import TokenCount
 from thoughtline.dialects.upstream_errors import UpstreamError
+from thoughtline.dialects.values import string
 from thoughtline.errors import Unreadable
 from thoughtline.log.capabilities import Capabilities
 from thoughtline.log.parts import Blob, Call, Carrier, Origin, Part, Result, Text
@@ -235,14 +236,10 @@ def _block(block: Any) -> list[Part]:
 
 
 def _call(block: dict[str, Any]) -> Call:
-    name, input, id = block.get("name"), block.get("input"), block.get("id")
+    input = block.get("input")
     if not isinstance(input, str):
         input = splice.dumps(input).decode() if input is not None else ""
-    return Call(
-        name=name if isinstance(name, str) else "",
-        arguments=input,
-        id=id if isinstance(id, str) else "",
-    )
+    return Call(name=string(block.get("name")), arguments=input, id=string(block.get("id")))
 
 
 def _input(message: Any, role: Any) -> list[Part]:
@@ -254,11 +251,10 @@ def _input(message: Any, role: Any) -> list[Part]:
     parts: list[Part] = []
     for block in _list(content):
         if isinstance(block, dict) and block.get("type") == "tool_result":
-            id = block.get("tool_use_id")
             parts.append(
                 Result(
                     content=joined_text(block.get("content")),
-                    call=id if isinstance(id, str) else "",
+                    call=string(block.get("tool_use_id")),
                     error=block.get("is_error") is True,
                 )
             )

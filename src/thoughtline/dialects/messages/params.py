@@ -18,6 +18,7 @@ from thoughtline.dialects.params import (
     effort_of_budget,
     nearest_effort,
     read_effort,
+    read_inputs,
     read_plain,
     token_limit,
     unread,
@@ -71,7 +72,7 @@ def read_params(request: Request) -> RequestParams:
         model=request.model,
         stream=request.stream,
         system=_system(document.get("system")),
-        inputs=_inputs(document["messages"]),
+        inputs=read_inputs(document["messages"], request.anchors, _input)[1],
         tools=tools,
         tool_choice=_choice(choice),
         parallel_calls=None if parallel is None else not parallel,
@@ -109,23 +110,16 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
 # -- the history's input -------------------------------------------------------------------------
 
 
-def _inputs(messages: list[Any]) -> tuple[tuple[Part, ...], ...]:
-    """The input of every turn as the dialect reads them."""
-    inputs: list[tuple[Part, ...]] = []
-    parts: list[Part] = []
-    for message in messages:
-        role = message.get("role") if isinstance(message, dict) else None
-        if role == "assistant":
-            inputs.append(tuple(parts))
-            parts = []
-        elif role == "system":
-            text = "".join(p.text for p in _content(message.get("content")) if isinstance(p, Text))
-            parts += [Note(text=text)] if text else []
-        elif role == "user":
-            parts += _content(message.get("content"))
-    if parts:
-        inputs.append(tuple(parts))
-    return tuple(inputs)
+def _input(message: Any) -> list[Part]:
+    """What a message says that is not the model's."""
+    role = message.get("role") if isinstance(message, dict) else None
+    if role not in ("system", "user"):
+        return []
+    parts = _content(message.get("content"))
+    if role == "user":
+        return parts
+    text = "".join(part.text for part in parts if isinstance(part, Text))
+    return [Note(text=text)] if text else []
 
 
 def _content(content: Any) -> list[Part]:

@@ -14,6 +14,7 @@ from thoughtline.dialects.params import (
     ToolSpec,
     nearest_effort,
     read_effort,
+    read_inputs,
     read_plain,
     unread,
     write_plain,
@@ -49,7 +50,7 @@ def read_params(request: Request) -> RequestParams:
     document = splice.loads(request.body)
     given = document.get("input")
     items = given if isinstance(given, list) else [{"role": "user", "content": given}]
-    instructions, inputs = _inputs(items)
+    instructions, inputs = read_inputs(items, request.anchors, _input, instructed=True)
     tools, hosted = _tools([*sequence(document.get("tools")), *_late_tools(items)])
     reasoning = mapping(document.get("reasoning"))
     left = unread(document, _READ, _USUAL)
@@ -82,37 +83,12 @@ def read_params(request: Request) -> RequestParams:
 # -- the history's input -------------------------------------------------------------------------
 
 
-def _inputs(items: list[Any]) -> tuple[list[str], tuple[tuple[Part, ...], ...]]:
-    """The instructions at the head, and the input of every turn as `Responses.read` counts."""
-    head: list[str] = []
-    inputs: list[tuple[Part, ...]] = []
-    parts: list[Part] = []
-    counted = False  # whether there is anything that makes a turn
-    answered = False
-    for item in items:
-        whose = side(item)
-        if whose is Side.OUTPUT:
-            answered = True
-            continue
-        if answered:
-            inputs.append(tuple(parts))
-            parts, counted, answered = [], False, False
-        if whose is Side.INPUT:
-            found = _input(item)
-            parts += found
-            counted = counted or bool(found)
-        elif item_type(item) == "message" and (text := joined_text(item.get("content"))):
-            if inputs or counted:
-                parts.append(Note(text=text))
-            else:
-                head.append(text)
-    if answered or parts:
-        inputs.append(tuple(parts))
-    return head, tuple(inputs)
-
-
 def _input(item: Any) -> list[Part]:
+    """What an item says that is not the model's."""
     what = item_type(item)
+    if side(item) is Side.NEITHER:
+        text = joined_text(item.get("content")) if what == "message" else ""
+        return [Note(text=text)] if text else []
     if what == "message":
         return _content(item.get("content"))
     if what.endswith("_output"):
