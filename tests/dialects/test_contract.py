@@ -3,7 +3,9 @@
 import itertools
 import json
 import re
+from contextlib import suppress
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,19 +13,23 @@ from hypothesis import strategies as st
 from dialects.contract import SAMPLES
 from support.histories.responses import ARGUMENTS as SAMPLE_ARGUMENTS
 from support.histories.responses import WORDS, spelled
+from support.junk import JUNK, put
+from support.junk import places as junk_places
 from support.reader_contract import play
 from support.splits import bytewise, splits
 from thoughtline.dialects import DEFAULT, DIALECTS, WEBSOCKET_DIALECT, splice
 from thoughtline.dialects.base import PlacedThought, Revision, unchanged
 from thoughtline.dialects.sse import SseParser
 from thoughtline.engine.routes import parse
+from thoughtline.errors import Unreadable
 from thoughtline.gateway.credentials import CREDENTIALS
 from thoughtline.log import keys
 from thoughtline.log.canonical import canonical_json
-from thoughtline.log.events import Keepalive, Outcome, TurnEnded
+from thoughtline.log.events import TYPE_NAMES, Keepalive, Outcome, Reasoning, TurnEnded, draft
 from thoughtline.log.index import RESPONSE_ID_DIALECTS
-from thoughtline.log.parts import Call, Result, Text, Thought
+from thoughtline.log.parts import Call, Result, Text, Thought, Timing
 from thoughtline.log.turns import Turn, output_shape, places
+from thoughtline.testing import FrozenClock
 
 each = pytest.mark.parametrize("sample", SAMPLES, ids=repr)
 RECORDED = [(sample, name) for sample in SAMPLES for name in sample.recordings]
@@ -276,6 +282,107 @@ def test_the_end_comes_once_and_last(sample, name):
     assert [isinstance(event, TurnEnded) for event in events].count(True) == 1
     assert isinstance(events[-1], TurnEnded)
     assert reader.close() == []
+
+
+@each
+def test_when_nobody_saw_a_thought_begin_that_stays_unknown(sample):
+    whole = [name for name in sample.recordings if name.endswith(".json") and "array" not in name]
+    told = [
+        event for name in whole for event in play(sample.reader(name), [sample.recording(name)])
+    ]
+    timings = {event.thought.timing for event in told if isinstance(event, Reasoning)}
+    assert timings == {Timing(sent=10, closed=FrozenClock().mono())}
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+def _spoiled(data, document):
+    """The document with junk at one of its places."""
+    where = data.draw(st.sampled_from(list(junk_places(json.loads(document)))))
+    return json.dumps(put(json.loads(document), where, data.draw(JUNK))).encode()
+
+
+@each
+@given(st.data())
+def test_wrong_types_never_break_a_patch(sample, data):
+    body, revisions = data.draw(sample.revised())
+    spoiled = _spoiled(data, body)
+    try:
+        request = sample.dialect.read(spoiled)
+    except Unreadable:
+        return
+    assert sample.dialect.patch(request, []) is spoiled
+    digests = len(sample.dialect.prefixes(request))
+    assert digests == (len(request.turns) if sample.dialect.signed_blocks else 0)
+    usable = [r for r in revisions if r.turn < len(request.turns) and request.turns[r.turn].output]
+    patched = sample.dialect.patch(request, usable)
+    if isinstance(json.loads(patched)[sample.dialect.history_member], list):
+        assert _untouched(sample, patched, usable) == _untouched(sample, spoiled, usable)
+        before, after = request.turns, sample.dialect.read(patched).turns
+        for revision in usable:
+            was, now = before[revision.turn], after[revision.turn]
+            assert sample.other_output(now, None) == sample.other_output(was, revision)
+
+
+_DATA = re.compile(rb"(?<=^data: )\{.*\}$", re.MULTILINE)
+
+
+@each
+@given(st.data())
+def test_wrong_types_never_break_an_answer(sample, data):
+    name = data.draw(st.sampled_from(sample.recordings))
+    body = sample.recording(name).replace(b"\r\n", b"\n")
+    found = [match.span() for match in _DATA.finditer(body)] or [(0, len(body))]
+    for start, end in sorted(data.draw(st.sets(st.sampled_from(found), max_size=4)), reverse=True):
+        with suppress(ValueError):
+            body = body[:start] + _spoiled(data, body[start:end]) + body[end:]
+    assert_is_told(sample, name, body)
+
+
+@each
+@given(st.binary(max_size=200), st.data())
+def test_garbage_never_breaks_an_answer(sample, garbage, data):
+    name = data.draw(st.sampled_from(sample.recordings))
+    body = sample.recording(name)
+    at = data.draw(st.integers(0, len(body)))
+    assert_is_told(sample, name, body[:at] + garbage + body[at:])
+    assert_is_told(sample, name, garbage)
+    assert_is_told(sample, name, b"data: " + garbage + b"\n\n")
+
+
+@each
+@given(st.data())
+def test_a_damaged_answer_is_told_all_the_same(sample, data):
+    name = data.draw(st.sampled_from(sample.recordings))
+    damaged = bytearray(sample.recording(name))
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(damaged) - 1))
+        if data.draw(st.booleans()):
+            damaged[at] = data.draw(st.integers(0, 255))
+        else:
+            del damaged[at : at + data.draw(st.integers(1, 40))]
+    assert_is_told(sample, name, bytes(damaged))
+
+
+def assert_is_told(sample, name, body):
+    """An answer has an end, says the same in any split, and can be written down."""
+    told = all_events(sample.reader(name), [body])
+    assert isinstance(told[-1], TurnEnded)
+    canonical = [event for event in told if type(event) in TYPE_NAMES]
+    again = all_events(sample.reader(name), bytewise(body))
+    assert canonical == [event for event in again if type(event) in TYPE_NAMES]
+    for event in told:
+        if type(event) in TYPE_NAMES:
+            draft(event, id="i", parent="p", at=0.0)
+        else:
+            msgspec.json.encode(event)
+
+
+def all_events(reader, pieces):
+    """All that is told; of a spoiled answer, a thought may begin that is not kept."""
+    events = [event for piece in pieces for event in reader.feed(piece)]
+    return events + reader.close(reason="hung up")
 
 
 # -- facts ---------------------------------------------------------------------------------------

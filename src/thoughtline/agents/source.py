@@ -90,6 +90,9 @@ class LogSource:
             fields["previous_response_id"] = splice.dumps(self._previous)
         return self.template.write(turns[-1:] if self._previous else turns, fields)
 
+    def params(self, request: Request) -> bytes:
+        return request.body or self.template.params
+
     def readable(self, decision: RequestDecision) -> Request:
         return self.template.read(self.write(decision.path.turns))
 
@@ -151,7 +154,7 @@ def incoming(
 def _overrides(source: LogSource, quirk: Quirk | None) -> Overrides:
     """What is changed at the end; of the body, only the members beside the history matter."""
     template, known = source.template, quirk or Quirk()
-    body = splice.dumps(template.options) if quirk is None else source.write(())
+    body = template.params if quirk is None else source.write(())
     request = replace(template.unwritten(()), body=body)
     fields = quirk_fields(request, template.dialect, known)
     if known.no_encrypted_reasoning and "include" not in template.options:

@@ -92,6 +92,9 @@ class ClientSource:
             return Composed(self._resumed.apply(edits), edits)
         return Composed(splice.apply(request.body, edits), edits)
 
+    def params(self, request: Request) -> bytes:
+        return request.body
+
     def readable(self, decision: RequestDecision) -> Request:
         return decision.request
 

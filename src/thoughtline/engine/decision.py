@@ -86,6 +86,9 @@ class Source(Protocol):
     ) -> Composed:
         """The body as planned, with these top-level members set or removed."""
 
+    def params(self, request: Request) -> bytes:
+        """A JSON object with the members that say what is asked, perhaps with others."""
+
     def readable(self, decision: "RequestDecision") -> Request:
         """The request without thoughts as its dialect reads it, also where no body was needed."""
 
@@ -173,8 +176,8 @@ def decide(asked: RequestDecision) -> RequestDecision:
     try:
         fields = {**plan.fields, **overrides.fields}
         if policy.asks and not plan.fields and asked.path.thinking is not False:
-            fields |= switch_fields(asked.with_body().request.body, policy.asks, fields)
-        if policy.legal or policy.moves:
+            fields |= switch_fields(asked.source.params(asked.request), policy.asks, fields)
+        if policy.legal or policy.moves:  # also of what the dialect itself writes
             readable = asked.with_body().request.body
             fields, adjusted = legal_fields(readable, fields, policy.legal, policy.moves)
         composed = asked.source.compose(asked.request, asked.path, plan, fields)

@@ -49,6 +49,11 @@ class RequestTemplate(Struct, frozen=True, kw_only=True):
         removed = {name: raw for name, raw in fields.items() if raw is None}
         return splice.with_members(body, removed) if removed else body
 
+    @property
+    def params(self) -> bytes:
+        """The options as a JSON object."""
+        return splice.dumps(self.options)
+
     def unwritten(self, turns: Sequence[Turn]) -> Request:
         """A request as it is before its body is written."""
         return Request(

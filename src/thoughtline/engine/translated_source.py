@@ -93,6 +93,9 @@ class TranslatedSource(ClientSource):
     ) -> Composed:
         return Composed(self.template.write(self._turns(path, plan), fields))
 
+    def params(self, request: Request) -> bytes:
+        return request.body or self.template.params
+
     def readable(self, decision: RequestDecision) -> Request:
         return self.template.read(self.template.write(self._turns(decision.path, NOTHING_BACK)))
 

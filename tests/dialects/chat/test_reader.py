@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from support.histories.chat import STYLES, assistant
 from support.junk import WILD, places, put
-from support.splits import CUTS, bytewise, pieces
 from thoughtline.dialects import splice
 from thoughtline.dialects.chat import ChatCompletions
 from thoughtline.dialects.limits import TooComplex
@@ -614,29 +613,6 @@ def test_halves_inside_of_details():
 
 
 # --- garbage -----------------------------------------------------------------------------------
-
-
-@given(st.binary(max_size=200), st.booleans(), CUTS)
-def test_garbage_never_raises(data, stream, cuts):
-    told = read(pieces(data, cuts), stream)
-    assert isinstance(told[-1], TurnEnded)
-
-
-@given(st.sampled_from(STREAMS + BODIES), st.data())
-def test_damaged_recordings_never_raise(path, data):
-    damaged = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 6))):
-        at = data.draw(st.integers(0, len(damaged) - 1))
-        if data.draw(st.booleans()):
-            damaged[at] = data.draw(st.integers(0, 255))
-        else:
-            del damaged[at : at + data.draw(st.integers(1, 40))]
-    stream = path.suffix == ".sse"
-    told = read([bytes(damaged)], stream)
-    assert isinstance(told[-1], TurnEnded)
-    assert told == read(bytewise(bytes(damaged)), stream)
-    for body in canonical(told):
-        draft(body, id="i", parent="p", at=0.0)
 
 
 DELTA = {

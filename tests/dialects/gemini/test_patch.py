@@ -4,15 +4,12 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from support.histories import gemini as histories
-from support.junk import JUNK, places, put
 from support.revisions import revised_gemini
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.dialects.gemini import Gemini
-from thoughtline.errors import Unreadable
 from thoughtline.log.parts import Carrier, Thought
 from thoughtline.log.turns import Place, output_shape
 from thoughtline.log.turns import places as places_of
@@ -176,21 +173,3 @@ def test_other_carriers_have_no_place_here():
     body = f'{{"contents":[{{"role":"model","parts":[{X % "x"}]}}]}}'.encode()
     thought = PlacedThought(Place("text", 0), Carrier.REASONING_CONTENT, '"a"')
     assert GEMINI.patch(GEMINI.read(body), [Revision(turn=0, thoughts=(thought,))]) is body
-
-
-# -- reading -------------------------------------------------------------------------------------
-
-
-@given(revised_gemini(), st.data())
-def test_wrong_types_never_break_a_patch(case, data):
-    body, revisions = case
-    document = json.loads(body)
-    where = data.draw(st.sampled_from(list(places(document))))
-    spoiled = json.dumps(put(document, where, data.draw(JUNK))).encode()
-    try:
-        request = GEMINI.read(spoiled)
-    except Unreadable:
-        return
-    assert GEMINI.patch(request, []) is spoiled
-    usable = [r for r in revisions if r.turn < len(request.turns) and request.turns[r.turn].output]
-    json.loads(GEMINI.patch(request, usable))

@@ -1,12 +1,7 @@
 """The Gemini reader: recorded streams, arrays and bodies in, happenings out."""
 
-import json
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from support.junk import JUNK, places, put
 from support.reader_contract import play, show
 from support.recordings import gemini as rec
 from support.splits import bytewise
@@ -239,12 +234,6 @@ def test_timing():
     assert signature == Timing(sent=10, opened=at[3], closed=at[3], at=1_800_000_004.0)
 
 
-def test_where_nobody_saw_it_open_that_stays_unknown():
-    told = play(reader(WHOLE), [rec.read(WHOLE)])
-    timings = {h.thought.timing for h in told if isinstance(h, Reasoning)}
-    assert timings == {Timing(sent=10, closed=1_000_000_000)}
-
-
 def test_the_end_is_told_once():
     one = reader()
     body = rec.read("gemini-text.sse")
@@ -296,38 +285,6 @@ def test_depth_is_no_trap(name, depth):
     ]
     body = rec.chunk(*parts, finish="STOP")
     assert isinstance(play(reader(name), [body.encode()])[-1], TurnEnded)
-
-
-def _documents(body):
-    """The JSON documents of a recording, and how to put it together again."""
-    if body.startswith((b"[", b"{")):
-        return [body], lambda documents: documents[0]
-    lines = body.replace(b"\r\n", b"\n").split(b"\n\n")
-    documents = [line.removeprefix(b"data: ") for line in lines]
-    return documents, lambda again: b"".join(b"data: " + d + b"\n\n" for d in again)
-
-
-@given(st.sampled_from(list(rec.RECORDINGS)), st.data())
-def test_wrong_types_never_break_a_stream(name, data):
-    documents, join = _documents(rec.read(name))
-    at = data.draw(st.integers(0, len(documents) - 1))
-    try:
-        document = json.loads(documents[at])
-    except ValueError:
-        return
-    where = data.draw(st.sampled_from(list(places(document))))
-    documents[at] = json.dumps(put(document, where, data.draw(JUNK))).encode()
-    told = play(reader(name), [join(documents)])
-    assert isinstance(told[-1], TurnEnded)
-    json.dumps([show(h) for h in told], default=str).encode()
-
-
-@given(st.binary(max_size=200), st.sampled_from(list(rec.RECORDINGS)), st.data())
-def test_garbage_never_breaks_a_stream(garbage, name, data):
-    body = rec.read(name)
-    at = data.draw(st.integers(0, len(body)))
-    told = play(reader(name), [body[:at], garbage, body[at:]])
-    assert isinstance(told[-1], TurnEnded)
 
 
 def chunk(*parts, **more):

@@ -4,15 +4,12 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from support.histories import messages as histories
-from support.junk import JUNK, places, put
 from support.revisions import revised_messages
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import PlacedThought, Revision
 from thoughtline.dialects.messages import Messages
-from thoughtline.errors import Unreadable
 from thoughtline.log.parts import Carrier, Thought
 from thoughtline.log.turns import Place, output_shape
 from thoughtline.log.turns import places as places_of
@@ -223,25 +220,6 @@ def test_members_are_set_and_removed():
 
 
 # -- reading -------------------------------------------------------------------------------------
-
-
-@given(revised_messages(), st.data())
-def test_wrong_types_never_break_a_patch(case, data):
-    body, revisions = case
-    document = json.loads(body)
-    where = data.draw(st.sampled_from(list(places(document))))
-    spoiled = json.dumps(put(document, where, data.draw(JUNK))).encode()
-    try:
-        request = MESSAGES.read(spoiled)
-    except Unreadable:
-        return
-    assert MESSAGES.patch(request, []) is spoiled
-    assert len(MESSAGES.prefixes(request)) == len(request.turns)
-    usable = [r for r in revisions if r.turn < len(request.turns) and request.turns[r.turn].output]
-    was, now = (
-        splice.loads(body)["messages"] for body in (spoiled, MESSAGES.patch(request, usable))
-    )
-    assert [m for m in now if not is_output(m)] == [m for m in was if not is_output(m)]
 
 
 def is_output(message):

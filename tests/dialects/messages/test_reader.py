@@ -3,10 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from support.junk import JUNK, places, put
 from support.reader_contract import play, show
 from support.recordings import messages as rec
 from thoughtline.dialects.messages import Messages
@@ -191,12 +188,6 @@ def test_timing():
     )
 
 
-def test_where_nobody_saw_it_open_that_stays_unknown():
-    told = play(reader("x.json"), [rec.read("messages-whole.json")])
-    timings = {h.thought.timing for h in told if isinstance(h, Reasoning)}
-    assert timings == {Timing(sent=10, closed=1_000_000_000)}
-
-
 def test_the_end_is_told_once():
     one = reader()
     body = rec.read("messages-interleaved.sse")
@@ -285,34 +276,3 @@ def test_depth_is_no_trap(stream, depth):
         body = f'{{"content":[{block},{other}]}}'
     one = Messages().reader(stream=stream, clock=FrozenClock(), origin=ORIGIN, sent=10)
     assert isinstance(play(one, [body.encode()])[-1], TurnEnded)
-
-
-@given(st.sampled_from(list(rec.RECORDINGS)), st.data())
-def test_wrong_types_never_break_a_stream(name, data):
-    body = rec.read(name).replace(b"\r\n", b"\n")
-    if name.endswith(".json"):
-        document = json.loads(body)
-        where = data.draw(st.sampled_from(list(places(document))))
-        spoiled = json.dumps(put(document, where, data.draw(JUNK))).encode()
-    else:
-        blocks = body.split(b"\n\n")
-        at = data.draw(st.integers(0, len(blocks) - 1))
-        head, mark, event = blocks[at].partition(b"data: ")
-        try:
-            document = json.loads(event)
-        except ValueError:
-            return
-        where = data.draw(st.sampled_from(list(places(document))))
-        blocks[at] = head + mark + json.dumps(put(document, where, data.draw(JUNK))).encode()
-        spoiled = b"\n\n".join(blocks)
-    told = play(reader(name), [spoiled])
-    assert isinstance(told[-1], TurnEnded)
-    json.dumps([show(h) for h in told], default=str).encode()
-
-
-@given(st.binary(max_size=200), st.sampled_from(list(rec.RECORDINGS)), st.data())
-def test_garbage_never_breaks_a_stream(garbage, name, data):
-    body = rec.read(name)
-    at = data.draw(st.integers(0, len(body)))
-    told = play(reader(name), [body[:at], garbage, body[at:]])
-    assert isinstance(told[-1], TurnEnded)

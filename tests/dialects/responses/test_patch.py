@@ -4,9 +4,7 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from support.junk import JUNK, places, put
 from support.revisions import revised_responses
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import PlacedThought, Revision
@@ -305,23 +303,6 @@ def test_a_body_without_references_is_not_touched():
 
 
 # -- bad input -----------------------------------------------------------------------------------
-
-
-@given(revised_responses(), st.data())
-def test_wrong_types_never_break_a_patch(case, data):
-    body, revisions = case
-    document = json.loads(body)
-    where = data.draw(st.sampled_from(list(places(document))))
-    spoiled = json.dumps(put(document, where, data.draw(JUNK))).encode()
-    try:
-        request = RESPONSES.read(spoiled)
-    except Unreadable:
-        return
-    assert RESPONSES.patch(request, []) is spoiled
-    revisions = [r for r in revisions if r.turn < len(request.turns)]
-    patched_body = RESPONSES.patch(request, revisions)
-    if isinstance(splice.loads(spoiled)["input"], list) and not any(r.anonymous for r in revisions):
-        assert others(patched_body) == others(spoiled)
 
 
 def test_duplicate_keys_are_passed_on():

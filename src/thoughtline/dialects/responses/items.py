@@ -108,8 +108,8 @@ def output_part(item: Any, raw: str = "") -> Thought | Text | Call | Blob:
 
 def is_refusal(content: Any) -> bool:
     """Return whether all that a message says is that the model will not answer."""
-    types = {element.get("type") for element in content if isinstance(element, dict)}
-    return types == {"refusal"}
+    types = [element.get("type") for element in content if isinstance(element, dict)]
+    return bool(types) and all(type == "refusal" for type in types)
 
 
 def _message_text(content: Any) -> str:
