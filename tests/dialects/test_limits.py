@@ -37,6 +37,7 @@ def _read(dialect, body):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dialect", "place"), [(name, place) for name, places in REQUESTS.items() for place in places]
 )
@@ -56,6 +57,7 @@ def _captured(dialect, pieces, *, stream):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dialect", "place"), [(name, place) for name, places in ANSWERS.items() for place in places]
 )
@@ -65,6 +67,7 @@ def test_so_does_an_answer(dialect, place):
         assert peak < 10 * len(body) + FREE, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", STREAMS)
 @pytest.mark.parametrize("each", [50_000, SIZE])
 def test_so_does_a_stream(dialect, each):

@@ -60,6 +60,7 @@ ONE_OF_EACH = ("deepseek", "glm", "openai", "claude", "claude-bound", "gemini")
 """Providers of each dialect: demands for all outputs, for a loop, and for what stands before."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 @pytest.mark.parametrize("step", STEPS)
 def test_after_each_thing_that_may_happen_both_walks_are_equal(name, step):

@@ -24,9 +24,10 @@ class Server(uvicorn.Server):
         until(lambda: delivered(peer))
         self._do(settled())
 
-    def advance(self, seconds, peer):
-        """Let time pass, where its clock stands still, once it has read what was sent so far."""
-        self.settle(peer)
+    def advance(self, seconds, peer=None):
+        """Let time pass, where its clock stands still, once it has read what this one sent."""
+        if peer is not None:
+            self.settle(peer)
         self._do(self.clock.advance(seconds))
 
     def line(self):

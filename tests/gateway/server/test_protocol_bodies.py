@@ -145,9 +145,9 @@ def test_an_application_that_reads_slowly_is_not_its_clients_fault():
 
     with served(slow, still=True) as server, dialled(server.port) as peer:
         peer.sendall(POST + b"content-length: %d\r\n\r\n" % size + b"a" * size)
-        until(lambda: server.server_state.tasks)
+        until(lambda: server.server_state.tasks and server.line().flow.read_paused)
         for _ in range(4):
-            server.advance(BODY_TIMEOUT, peer)
+            server.advance(BODY_TIMEOUT)
         go.set()
         assert answer(peer)[::2] == (200, b"served %d" % size)
 

@@ -37,5 +37,6 @@ async def test_a_turn_that_comes_right_after_a_deletion_is_kept(store, clock, mo
 
     monkeypatch.setattr(store._connections, "read", slow)
     await store.purge(session="s")
+    clock.now += 0.001
     await store.append(turn("s", "t2", '"b"'))
     assert [event.id for event in await store.read("s")][:1] == ["t2"]
