@@ -21,7 +21,8 @@ async def written(store, seconds):
     """The counts in the table, and nothing beside it."""
 
     def read(db):
-        (packed,) = db.execute(turn_counts._COUNTS, (seconds, 0)).fetchone()
+        asked = {"seconds": seconds, "length": seconds, "since": 0}
+        (packed,) = db.execute(turn_counts._COUNTS, asked).fetchone()
         return {(seconds, *key): counts for *key, counts in turn_counts._rows.decode(packed)}
 
     return await store._read(read)
