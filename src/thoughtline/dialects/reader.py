@@ -24,6 +24,7 @@ from thoughtline.log.events import (
     StopReason,
     StreamEvent,
     TurnEnded,
+    Unread,
 )
 from thoughtline.log.parts import Carrier, Origin, Part, Thought, Timing
 from thoughtline.log.usage import Usage
@@ -46,6 +47,9 @@ def load_leniently(data: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
+MAX_TOLD = 4096
+"""So many thoughts that were kept from the model are noted of one answer."""
+MAX_WORD = 200
 MAX_COUNT = 2**63
 """Numbers of tokens are below this."""
 
@@ -53,6 +57,23 @@ MAX_COUNT = 2**63
 def token_count(value: Any) -> int | None:
     """Return a number of tokens; None for anything else."""
     return value if type(value) is int and 0 <= value < MAX_COUNT else None
+
+
+_SHOWN = "thinking_mismatch_allowed"  # it does not fit, and the model gets it all the same
+
+
+def unread_thoughts(transformations: Any) -> tuple[Unread, ...]:
+    """What a provider kept from the model, by its `input_transformations`; none without them."""
+    told = transformations if isinstance(transformations, list) else []
+    return tuple(
+        Unread(at=_word(one.get("id") or one.get("path")), reason=_word(one.get("reason")))
+        for one in told[:MAX_TOLD]
+        if isinstance(one, dict) and one.get("type") != _SHOWN
+    )
+
+
+def _word(value: Any) -> str:
+    return replace_surrogates(value[:MAX_WORD]) if isinstance(value, str) else ""
 
 
 class Stopwatch:
@@ -86,6 +107,7 @@ class BaseReader:
     reason = ""
     stop: StopReason | None = None  # why the model stopped, where the provider says so
     stop_text = ""  # the text at which it stopped, where the provider says which
+    unread: tuple[Unread, ...] = ()  # what the provider says that it kept from the model
     opening = b""  # what a keep-alive repeats of how the answer began, if it does
     damaged = False  # something in it is not UTF-8, and was read with U+FFFD in its place
     arrived = 0  # when the bytes that are read arrived, by the monotonic clock; 0: just now
@@ -224,5 +246,6 @@ class BaseReader:
                 model=self.model,
                 stop=self.stop,
                 stop_text=self.stop_text,
+                unread=self.unread,
             )
         ]

@@ -212,6 +212,7 @@ class Capture(Struct, kw_only=True, eq=False):
             response=ended.response,
             client=self.translation.view if self.translation else None,
             ended=now,
+            unread=ended.unread,
             quarantined=self._unsendable() if self.damaged else frozenset(),
         )
         entry = index_entry(

@@ -30,6 +30,7 @@ from thoughtline.dialects.limits import (
 from thoughtline.engine.capture import Capture, output_parts
 from thoughtline.engine.decision import RequestDecision
 from thoughtline.engine.translation import Translation
+from thoughtline.engine.unread import located
 from thoughtline.errors import fault
 from thoughtline.log.events import Outcome, StreamEvent, TurnEnded
 from thoughtline.log.parts import Call, Text, Thought
@@ -90,6 +91,7 @@ class Recording:
             turn=turn,
             translation=translation,
         )
+        self._decision = decision
         self._dialect = decision.dialect
         self._origin = origin
         self._clock = clock
@@ -342,7 +344,10 @@ class Recording:
             self.capture.ended = ended = replace(ended, outcome=Outcome.FAILED, reason=reason)
         if self._first_output and ended is not None:
             waited = round(max(0, self._first_output - self.departed) / 1e9, 3)
-            self.capture.ended = replace(ended, first_output=waited)
+            self.capture.ended = ended = replace(ended, first_output=waited)
+        if ended is not None and ended.unread:
+            unread = located(ended.unread, self._decision)
+            self.capture.ended = replace(ended, unread=unread)
         return self.capture.finish()
 
 

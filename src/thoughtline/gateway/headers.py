@@ -262,6 +262,8 @@ def replay_header(
     value = _HEADER % word_counts(replay_plan.kinds())[:-1]
     if (changed := replay_plan.prefix_changed) is not None:
         value = f"{value}; prefix_changed={changed + 1}"
+    if replay_plan.parent is not None and replay_plan.parent.unread:
+        value += f"; unread={replay_plan.parent.unread}"
     if adjusted:
         shown = (_UNFIT_VALUE.sub("_", change[:_MAX_NAME]) for change in adjusted)
         value += f"; adjusted={','.join(shown)}"

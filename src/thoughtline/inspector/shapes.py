@@ -113,6 +113,7 @@ class DecisionShape(Struct, frozen=True, kw_only=True, rename="camel"):
     level: str = field(name="rung")  # how it was recognised
     thoughts: int  # how many went out
     left: int  # how many were left out
+    unread: str = ""  # why the model did not get them, as the provider says; empty: it says nothing
 
 
 class DecisionCounts(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -133,6 +134,7 @@ class ReplayShape(DecisionCounts, frozen=True, kw_only=True, rename="camel"):
 
     decisions: list[DecisionShape] = field(name="rulings")
     more: int  # earlier decisions that are not shown here
+    unread: int  # thoughts that went out, and that the model did not get
     thinking_off: bool  # switched off for this exchange: a demanded thought was lost
 
 

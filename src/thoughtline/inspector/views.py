@@ -230,14 +230,16 @@ def _replay(
     last = decisions if max_decisions is None else decisions[-max_decisions:]
     return ReplayShape(
         **asdict(counts),
-        decisions=[decision_shape(one) for one in last],
+        decisions=[decision_shape(one, turn) for one in last],
         more=len(decisions) - len(last),
+        unread=len(turn.unread),
         thinking_off=turn.thinking_off,
     )
 
 
-def decision_shape(decision: ReplayDecision) -> DecisionShape:
-    """What was decided about one earlier output."""
+def decision_shape(decision: ReplayDecision, asked: Turn) -> DecisionShape:
+    """What was decided about one earlier output, in the request of a turn."""
+    kept = (one.kind for one in asked.unread if one.turn and one.turn == decision.entry)
     return DecisionShape(
         turn=decision.entry or None,
         position=decision.turn,
@@ -246,6 +248,7 @@ def decision_shape(decision: ReplayDecision) -> DecisionShape:
         level=decision.level.value,
         thoughts=decision.thoughts,
         left=decision.left,
+        unread=next(kept, ""),
     )
 
 
@@ -255,7 +258,7 @@ def decision_shape(decision: ReplayDecision) -> DecisionShape:
 def request_shape(turn: Turn, known: Mapping[str, Turn], *, thoughts: bool) -> RequestShape:
     """The request of a turn; `known` are the turns that its decisions are about, by id."""
     messages = [
-        _earlier_output(one, known.get(one.entry), thoughts=thoughts) for one in turn.replay
+        _earlier_output(one, turn, known.get(one.entry), thoughts=thoughts) for one in turn.replay
     ]
     position = messages[-1].position + 1 if messages else 0
     if turn.input:
@@ -284,7 +287,9 @@ def preview(parts: Sequence[Part]) -> str:
     return title_of(Text(text=part.content) for part in parts if isinstance(part, Result))
 
 
-def _earlier_output(one: ReplayDecision, entry: Turn | None, *, thoughts: bool) -> MessageShape:
+def _earlier_output(
+    one: ReplayDecision, asked: Turn, entry: Turn | None, *, thoughts: bool
+) -> MessageShape:
     added: list[ThoughtChange] = []
     removed: list[ThoughtChange] = []
     if one.action in ("restored", "replaced"):
@@ -303,7 +308,7 @@ def _earlier_output(one: ReplayDecision, entry: Turn | None, *, thoughts: bool) 
         changed=one.action in CHANGES_REQUEST,
         added=added,
         removed=removed,
-        decision=decision_shape(one),
+        decision=decision_shape(one, asked),
     )
 
 

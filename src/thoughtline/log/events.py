@@ -105,6 +105,23 @@ class TurnStarted(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
     tools: bool = False  # a conversation begins with it, and the request declared tools
 
 
+UNREAD_KINDS = ("organization", "end_user", "model", "prefix", "turn_boundary")
+
+
+class Unread(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A thought that came back to its provider, and that the model did not get to see."""
+
+    at: str  # how the provider names it: an item's id, or a path in the request
+    reason: str  # in the provider's word
+    turn: str = ""  # whose thought it is, where that is known
+
+    @property
+    def kind(self) -> str:
+        """The reason in one vocabulary for all providers: what the thought is bound to."""
+        word = self.reason.removesuffix("_mismatch").removesuffix("_binding")
+        return word if word in UNREAD_KINDS else "other"
+
+
 class TurnEnded(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The exchange is over."""
 
@@ -117,6 +134,7 @@ class TurnEnded(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True)
     stop: StopReason | None = None  # None: not known
     stop_text: str = ""  # the text that stopped it, where the provider says which
     first_output: float | None = None  # seconds from the request to the first token of a stream
+    unread: tuple[Unread, ...] = ()  # thoughts of the request that the model did not get
 
 
 class Quarantined(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

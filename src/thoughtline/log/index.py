@@ -38,6 +38,7 @@ class IndexEntry(Struct, frozen=True, gc=False, omit_defaults=True):
     decisions_mark: str = field(default="", name="ruled")  # see `decisions.mark`
     chars: int = 0  # of the thoughts, as people read them
     keys: tuple[bytes, ...] = field(default=(), name="names")  # look-up keys, strongest first
+    unread: int = 0  # thoughts of its request that the model did not get
     question: str = ""  # digest of its input, where that has words of a user
     continued: int | None = None  # how far, see `Store.continued`; None: not asked. Never stored
     forgotten: tuple[str, ...] = ()  # calls whose entries were cleared; "" stands for no call
@@ -196,5 +197,6 @@ def index_entry(
         decisions_mark=decisions_mark,
         chars=len(readable(thoughts)),
         keys=tuple(dict.fromkeys(keys)),
+        unread=len(turn.unread),
         question=question_digest(turn, turn_keys),
     )

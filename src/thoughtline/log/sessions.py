@@ -244,6 +244,7 @@ class Session(TurnTree[_Draft]):
                     "response": body.response,
                     "ended": event.at,
                     "first_output": body.first_output,
+                    "unread": body.unread,
                 }
 
     # -- reading the tree --------------------------------------------------------------------

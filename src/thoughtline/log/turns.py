@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from thoughtline.log.decisions import ReplayDecision
-from thoughtline.log.events import ClientView, Outcome
+from thoughtline.log.events import ClientView, Outcome, Unread
 from thoughtline.log.parts import Blob, Call, Origin, Part, Text, Thought
 from thoughtline.log.usage import Usage
 
@@ -39,6 +39,7 @@ class Turn(Struct, frozen=True, gc=False, kw_only=True):
     system: str | None = None  # an agent's system prompt, where it changed; None: as before
     client: ClientView | None = None  # how a client of another dialect knows it
     first_output: float | None = None  # seconds from the request to the first token
+    unread: tuple[Unread, ...] = ()  # thoughts of its request that the model did not get
     tools: bool = False  # a conversation begins with it, and the request declared tools
 
     @property

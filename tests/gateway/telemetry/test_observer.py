@@ -210,3 +210,21 @@ async def test_recovery_is_counted():
         b'thoughtline_healed_total{changed="yes",provider="openai",remedy="restore_all"} 1.0'
         in page
     )
+
+
+def test_what_the_model_did_not_get_is_counted_and_logged():
+    built = BuiltGateway(chatty("openai", level="info"), sim="openai")
+    history = [{"role": "user", "content": "hi"}]
+    with built.client() as client:
+        for user in ("ann", "bob"):
+            asked = {"model": "gpt-5.6", "store": False, "safety_identifier": user}
+            head = {"authorization": f"Bearer {KEY}"}
+            answer = client.post("/v1/responses", json={**asked, "input": history}, headers=head)
+            history += [item for item in answer.json()["output"] if item["type"] == "message"]
+            history.append({"role": "user", "content": "go on"})
+    first, second = built.events("request")
+    withheld = second["unread"]
+    assert "unread" not in first and withheld >= 1
+    page, _ = built.telemetry.metrics.page()
+    counted = f'thoughtline_unread_total{{provider="openai",reason="end_user"}} {withheld}.0'
+    assert counted.encode() in page

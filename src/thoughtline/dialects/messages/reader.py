@@ -22,7 +22,7 @@ from thoughtline.dialects.messages.events import (
     only_text,
 )
 from thoughtline.dialects.messages.patch import THINKING
-from thoughtline.dialects.reader import BaseReader, token_count
+from thoughtline.dialects.reader import BaseReader, token_count, unread_thoughts
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
 from thoughtline.dialects.values import says_anything
@@ -224,6 +224,7 @@ class MessagesReader(BaseReader):
         self.model = replace_surrogates(model) if isinstance(model, str) else ""
         self.response = replace_surrogates(id) if isinstance(id, str) else ""
         self._count(message.get("usage"))
+        self.unread = unread_thoughts(message.get("input_transformations"))
 
     def _count(self, counts: Any) -> None:
         """Take in a usage object: it comes at the start and at the end; the later count wins.

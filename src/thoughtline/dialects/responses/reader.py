@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.limits import check_answer, check_answer_parts
-from thoughtline.dialects.reader import BaseReader, Stopwatch
+from thoughtline.dialects.reader import BaseReader, Stopwatch, unread_thoughts
 from thoughtline.dialects.responses import events
 from thoughtline.dialects.responses.citations import annotated
 from thoughtline.dialects.responses.events import LiveCall, OutputItem, ServerEvent, read_event
@@ -330,6 +330,7 @@ class ResponsesReader(BaseReader):
         self.model = string_member(response, "model") or self.model
         if says_anything(counts := mapping(response.get("usage"))):
             self.usage = events.usage(counts)
+        self.unread = unread_thoughts(response.get("input_transformations")) or self.unread
 
     def _fill(self, output: Sequence[OutputItem], emitted: list[StreamEvent]) -> None:
         """Complete the items that arrived with those in the response's last event."""

@@ -163,6 +163,11 @@ class Metrics:
             "Requests for which thinking was switched off, because a demanded thought is lost.",
             "provider",
         )
+        self.unread = counter(
+            "unread",
+            "Thoughts that came back to their provider, and that the model did not get to see.",
+            *("provider", "reason"),
+        )
         self.histories = counter(
             "histories",
             "Histories of which the settled beginning was reused, or why the whole was walked.",

@@ -95,6 +95,8 @@ class Telemetry:
         metrics.requests[target.name, target.origin.dialect, status, outcome] += 1
         for seconds in timing.seconds:
             metrics.thought_seconds.observe(seconds, provider)
+        for one in end.unread if end is not None else ():
+            metrics.unread[provider, one.kind] += 1
         if end is not None and end.usage is not None:
             tokens = metrics.tokens
             for kind, amount in zip(_TOKENS, astuple(end.usage), strict=True):
@@ -122,6 +124,7 @@ class Telemetry:
             **_replay(exchange.decision),
             "thoughts": timing.thoughts,
             **({} if timing.total is None else {"thought_seconds": round(timing.total, 3)}),
+            **({"unread": len(end.unread)} if end is not None and end.unread else {}),
             **_usage(end),
             "seconds": round((now - exchange.incoming.received) / 1e9, 4),
             "added_seconds": round(

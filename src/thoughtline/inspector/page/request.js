@@ -146,6 +146,14 @@ const REASONS = {
   none: "this provider knows no thoughts",
 };
 
+const UNREAD = {
+  organization: "it was made for another organization",
+  end_user: "it was made for another end user",
+  model: "this model cannot read what that model thought",
+  prefix: "what stands before it has changed",
+  turn_boundary: "the request asked for the thoughts of the running turn only",
+};
+
 const MATCH_LEVELS = {
   chain: "recognised by the whole conversation before it",
   near: "recognised by the messages around it",
@@ -182,6 +190,7 @@ export function decisionSummary(replay) {
   const counts = withoutDoubleCounts(replay);
   const tallies = SUMMARISED.filter(([name]) => counts[name]).map(([name, label]) =>
     h(`span.tally.${name}`, {}, `${counts[name]} ${label}`));
+  if (replay?.unread) tallies.push(h("span.tally.missed", {}, `${replay.unread} unread`));
   if (replay?.thinkingOff) tallies.push(h("span.tally.missed", {}, "thinking off"));
   return tallies.length ? h("span.tallies", {}, tallies) : null;
 }
@@ -199,5 +208,6 @@ function decisionRow(decision, jump) {
     h("div.replay-decision-head", {}, icon(action.iconName), h("strong", {}, action.label), amounts && h("span", {}, amounts),
       decision.turn && jump && h("button.linklike", { type: "button", onclick: () => jump(decision.turn) }, "show its turn")),
     h("p", {}, action.text, why && ` Why: ${why}.`),
+    decision.unread && h("p.unread", {}, `The provider kept it from the model: ${UNREAD[decision.unread] ?? "it does not say why"}.`),
     found && h("p.fine", {}, `How: ${found} (match level “${decision.rung}”).`));
 }

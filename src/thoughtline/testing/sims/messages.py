@@ -135,6 +135,7 @@ class MessagesSimulator(Simulator):
         call = read(body, self.row)
         config = self._configure(exchange, call)
         verdict = self._judge(exchange, call, config)
+        self._hide(exchange, call, verdict)
         pieces = self.play(exchange, call.tools, parallel=call.parallel)
         made = produce(self, exchange, call, config, pieces, last=verdict.last)
         self._remember(exchange, made, config)
@@ -177,6 +178,14 @@ class MessagesSimulator(Simulator):
             enforced=self.enforced,
         )
         return judge(court)
+
+    def _hide(self, exchange: Exchange, call: Call, verdict: Verdict) -> None:
+        """Keep from the model what it does not get to see."""
+        for entry in verdict.dropped:
+            if entry["type"] == "thinking_dropped":
+                _, at, _, index = entry["path"].split(".")
+                hidden = value_of(self.row, call.messages[int(at)].blocks[int(index)])
+                exchange.read = tuple(one for one in exchange.read if one != hidden)
 
     def _remember(self, exchange: Exchange, made: Sequence[Made], config: Config) -> None:
         thoughts = [one for one in made if one.block["type"] in THOUGHTS]

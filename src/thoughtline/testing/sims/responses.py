@@ -86,6 +86,8 @@ class ResponsesSimulator(Simulator):
         self.known: dict[str, Known] = {}
         self.stored: dict[str, tuple[str, tuple[Item, ...], dict[str, Any]]] = {}
         self.phases: dict[str, str] = {}
+        self.users: dict[str, Any] = {}
+        """Whose end user a thought was made for, by its seal."""
 
     # The frame's three questions
 
@@ -157,6 +159,7 @@ class ResponsesSimulator(Simulator):
         self._enter(exchange, inspect(case))
         whole = judge(case)
         self._enter(exchange, whole)
+        withheld = self._withheld(exchange, create, whole)
         outs = []
         if create.generate:
             outs = produce(
@@ -174,7 +177,7 @@ class ResponsesSimulator(Simulator):
             create=create,
             whole=whole,
             outs=outs,
-            shell=shell(name, self.clock(), create),
+            shell=shell(name, self.clock(), create) | withheld,
             prompt=self.measure(exchange, canonical.encode("utf-8", "surrogatepass")),
         )
 
@@ -195,6 +198,8 @@ class ResponsesSimulator(Simulator):
             item = Item(out.raw, decode(out.raw))
             value = thought_of(self.row, item)
             self.emit(answer.exchange, "reasoning", value, out.slot)
+            seal = item.value.get("encrypted_content") or out.id
+            self.users[seal] = answer.create.body.get("safety_identifier")
         elif "phase" in out.value:
             self.phases[out.text.strip()] = out.value["phase"]
 
@@ -336,6 +341,29 @@ class ResponsesSimulator(Simulator):
         first = next(asked, None)
         turns = echoes(self.row, items, self.ledger.serials)
         self.enter(exchange, "" if first is None else text_of(first), turns)
+
+    def _withheld(
+        self, exchange: Exchange, create: Create, items: Sequence[Item]
+    ) -> dict[str, Any]:
+        """What the model does not get: thoughts that were made for another end user.
+
+        openai-python 3.51, types/responses/response.py: `input_transformations`.
+        """
+        user, told = create.body.get("safety_identifier"), []
+        for item in items:
+            seal = str(item.value.get("encrypted_content") or item.value.get("id"))
+            if item.kind == "reasoning" and self.users.get(seal, user) != user:
+                told.append(
+                    {
+                        "id": item.value.get("id"),
+                        "action": "removed",
+                        "type": "reasoning",
+                        "reason": "end_user_mismatch",
+                    }
+                )
+                hidden = thought_of(self.row, item)
+                exchange.read = tuple(one for one in exchange.read if one != hidden)
+        return {"input_transformations": told} if told else {}
 
     def _claims(self, blob: str) -> list[str] | None:
         claims = self.unseal(blob, self.row.style or "openai")
