@@ -1,11 +1,11 @@
 """What an endpoint taught, in the log and after a restart."""
 
-from msgspec.structs import replace
-
+from stores.samples import plain
 from support.gateway import InProcessGateway, SimWire, gateway_with, statuses
 from support.recovery import ASKED, post
-from thoughtline.engine.quirks import SESSION
+from thoughtline.engine.quirks import SESSION, TENANT
 from thoughtline.errors import Unavailable
+from thoughtline.stores.base import Batch
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.testing import simulator
@@ -42,9 +42,11 @@ async def test_a_quirk_that_cannot_be_read_is_none():
     gateway = gateway_with("deepseek")
     await post(gateway)
     [event] = await gateway.store.read(SESSION)
-    broken = replace(event, data=event.data.replace('"required"', '"whatever"'))
-    gateway.store._sessions[SESSION].events[:] = [broken]
-    fresh = InProcessGateway(gateway.wire, store=gateway.store)
+    broken = event.data.replace('"required"', '"whatever"')
+    store = MemoryStore()
+    drafts = (plain(type=event.type, data=broken),)
+    await store.append(Batch(session=SESSION, tenant=TENANT, drafts=drafts))
+    fresh = InProcessGateway(gateway.wire, store=store)
     assert (await post(fresh)).status == 200
 
 

@@ -21,6 +21,7 @@ from thoughtline.gateway.settings import StoreSettings
 from thoughtline.gateway.telemetry import open_log
 from thoughtline.log.events import AssistantMessage, ToolCall, ToolResult, UserMessage, draft
 from thoughtline.log.parts import Call, Result, Text
+from thoughtline.stores import open_store
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.memory import MemoryStore
 
@@ -167,15 +168,15 @@ async def test_memory_is_the_limit_where_nothing_is_written():
     assert [s.session for s in await store.sessions()] == ["s19"]  # the last one is in use
 
 
-def test_a_gateway_sweeps_when_it_starts():
+def test_a_gateway_sweeps_when_it_starts(tmp_path):
     clock = StillClock()
-    store = MemoryStore(clock)
-    settings = configured(store=StoreSettings(url="memory://", retention=50.0))
-    built = BuiltGateway(settings, store=store, clock=clock)
-    with built.client() as client:
+    url = f"sqlite:///{tmp_path}/store.db"
+    settings = configured(store=StoreSettings(url=url, retention=50.0))
+    store = open_store(url, clock=clock)
+    with BuiltGateway(settings, store=store, clock=clock).client() as client:
         client.portal.call(store.append, notes("old"))
     clock.now += 100
-    store._closed = False
+    store = open_store(url, clock=clock)
     with BuiltGateway(settings, store=store, clock=clock).client() as client:
         client.get("/health")
         assert client.portal.call(store.sessions) == []

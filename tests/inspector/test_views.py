@@ -5,6 +5,7 @@ waits, on a frozen clock. At every moment the running view says what the log wou
 stream ended there, and what it says after a reload, an export, a fork, and under other ids.
 """
 
+import asyncio
 import json
 import math
 
@@ -196,16 +197,7 @@ def stored(happenings):
         draft(body, id="t" if n == 0 else f"e{n}", parent="t" if n else "", at=0.0)
         for n, body in enumerate([TurnStarted(), *bodies, *ended])
     ]
-    return at_once(_kept(drafts))
-
-
-def at_once(coroutine):
-    """The result of a coroutine that waits for nothing."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it waits")
+    return asyncio.run(_kept(drafts))
 
 
 async def _kept(drafts):

@@ -304,7 +304,6 @@ async def test_what_waits_is_forgotten_too(fragile, how, left):
     assert [[t.raw for t in found[key][0].thoughts] for key in (A, B)] == [["null"], ['"secret"']]
     fragile.down = False
     await hot.close()
-    fragile._closed = False
     events = await fragile.read("s")
     assert [e.seq for e in events] == list(range(len(events)))
     assert sum("secret" in e.data for e in events) == left

@@ -1,4 +1,4 @@
-"""The store port: what every store does. Memory, SQLite, PostgreSQL and the cache implement it.
+"""The store port: what every store does. SQLite, PostgreSQL and the cache implement it.
 
 A store keeps sessions (append-only, gapless `seq`), files index entries under their keys, and finds
 them again in one batch. Everything is scoped by tenant: no method looks across tenants unless it is

@@ -1,4 +1,4 @@
-"""SQLite against the reference: whatever is done to both, they say the same."""
+"""SQLite against a model: whatever is done to both, they say the same."""
 
 import asyncio
 import tempfile
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
+from stores.model import StoreModel
 from stores.samples import StillClock, fork, notes, plain, refusal, turn
 from thoughtline.errors import StoreError
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import Batch, EntryFilter
-from thoughtline.stores.memory import MemoryStore
 from thoughtline.stores.sqlite import SqliteStore
 
 OWNERS = {"s0": "A", "s1": "A", "s2": "A", "s3": "B"}
@@ -40,14 +40,14 @@ filters = st.builds(
 
 
 class Stores(RuleBasedStateMachine):
-    """Two stores, one clock, the same calls."""
+    """A store and its model, one clock, the same calls."""
 
     def __init__(self):
         super().__init__()
         self.loop = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
         self.clock = StillClock()
-        self.model = MemoryStore(self.clock)
+        self.model = StoreModel(self.clock)
         self.real = self.open()
 
     def open(self):

@@ -39,9 +39,10 @@ def open_keychain(
 
 def vault_of(store: Store) -> "KeyVault":
     """Return the keys of a store; raises `SealError` for one that cannot be sealed."""
+    from thoughtline.stores.memory import MemoryStore
     from thoughtline.stores.sealing.vault import VaultStore
 
-    if not isinstance(store, VaultStore):
+    if isinstance(store, MemoryStore) or not isinstance(store, VaultStore):
         raise SealError("a store in memory is not sealed: nothing of it is written to disk")
     return store.vault
 

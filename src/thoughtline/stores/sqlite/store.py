@@ -74,6 +74,9 @@ class SqliteStore:
     trouble = ""
     learned = -1
     shared = False
+    _file_type = DatabaseFile
+    _writer_type = Writer
+    _readers_type = ReaderPool
 
     def __init__(
         self,
@@ -91,12 +94,14 @@ class SqliteStore:
         self._poll = poll
         self._subscribers = Subscribers()
         self._keychain = keychain
-        self._file = DatabaseFile(
+        self._file = self._file_type(
             Path(path), timeout=timeout, synchronous=synchronous, keychain=keychain
         )
         self.damage = self._file.damage
-        self._writer = Writer(self._file, self._clock, self._subscribers, touch_every=touch_every)
-        self._readers = ReaderPool(self._file, readers)
+        self._writer = self._writer_type(
+            self._file, self._clock, self._subscribers, touch_every=touch_every
+        )
+        self._readers = self._readers_type(self._file, readers)
         self._upkeep = Upkeep(self._read, self._writer.run, self._clock, self._writer.fresh_counts)
 
     async def append(self, batch: Batch) -> int:

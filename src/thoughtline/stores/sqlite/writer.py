@@ -124,10 +124,14 @@ class Writer:
             if self._thread is None:
                 self._start()
             self._jobs.append(_Job(work, future))
-            if loop not in self._waking:
-                self._waking.add(loop)
-                loop.call_soon(self._wake_thread, loop)
+            self._schedule(loop)
         return future
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have what is queued done when the loop has run its ready callbacks."""
+        if loop not in self._waking:
+            self._waking.add(loop)
+            loop.call_soon(self._wake_thread, loop)
 
     def _wake_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         self._waking.discard(loop)
