@@ -12,7 +12,6 @@ from thoughtline.errors import Unavailable
 from thoughtline.gateway.retention import (
     MAX_INTERVAL,
     MIN_INTERVAL,
-    Summaries,
     Sweep,
     record_filter,
     thoughts_only,
@@ -21,7 +20,6 @@ from thoughtline.gateway.settings import StoreSettings
 from thoughtline.gateway.telemetry import open_log
 from thoughtline.log.events import AssistantMessage, ToolCall, ToolResult, UserMessage, draft
 from thoughtline.log.parts import Call, Result, Text
-from thoughtline.stores import open_store
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.memory import MemoryStore
 
@@ -168,15 +166,20 @@ async def test_memory_is_the_limit_where_nothing_is_written():
     assert [s.session for s in await store.sessions()] == ["s19"]  # the last one is in use
 
 
-def test_a_gateway_sweeps_when_it_starts(tmp_path):
+class Staying(MemoryStore):
+    """A store for two gateways, one after the other."""
+
+    async def close(self):
+        pass
+
+
+def test_a_gateway_sweeps_when_it_starts():
     clock = StillClock()
-    url = f"sqlite:///{tmp_path}/store.db"
-    settings = configured(store=StoreSettings(url=url, retention=50.0))
-    store = open_store(url, clock=clock)
+    settings = configured(store=StoreSettings(url="memory://", retention=50.0))
+    store = Staying(clock)
     with BuiltGateway(settings, store=store, clock=clock).client() as client:
         client.portal.call(store.append, notes("old"))
     clock.now += 100
-    store = open_store(url, clock=clock)
     with BuiltGateway(settings, store=store, clock=clock).client() as client:
         client.get("/health")
         assert client.portal.call(store.sessions) == []
@@ -210,28 +213,6 @@ async def test_a_long_sweep_says_how_far_it_is():
     ).once()
     await asyncio.sleep(0)
     assert lines.getvalue().count("sweeping") == 1
-
-
-async def test_summaries_are_kept_up_to_date_also_after_an_error():
-    class Failing(MemoryStore):
-        asked = 0
-
-        async def summarise(self):
-            self.asked += 1
-            if self.asked == 1:
-                raise Unavailable("the disk is gone")
-
-    store, lines = Failing(), io.StringIO()
-
-    async def sleep(_):
-        if store.asked == 3:
-            raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await Summaries(store, open_log(style="json", stream=lines), sleep=sleep).run()
-    assert store.asked == 3
-    await asyncio.sleep(0)
-    assert "the disk is gone" in lines.getvalue()
 
 
 async def test_nothing_is_restored_that_is_expired_and_not_swept_yet():

@@ -14,7 +14,6 @@ from thoughtline.log.parts import Origin
 from thoughtline.log.turn_counts import (
     COARSE,
     FINE,
-    KEPT,
     LONG_PROMPT,
     TurnCounter,
     ended_counts,
@@ -63,9 +62,9 @@ def test_an_end_counts_its_tokens_and_that_it_failed():
 
 def test_a_turn_counts_in_both_lengths():
     counter = TurnCounter(lambda *_: None)
-    counter.add(event(STARTED))
+    counter.add("s", event(STARTED))
     ended = TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=7))
-    counter.add(event(ended, 1, id="e", parent="t1"))
+    counter.add("s", event(ended, 1, id="e", parent="t1"))
     assert {key[0]: dict(counts) for key, counts in counter.counts.items()} == {
         seconds: {"turns": 1, "restored": 1, "new_restored": 1, "input_tokens": 7}
         for seconds in (FINE, COARSE)
@@ -74,24 +73,17 @@ def test_a_turn_counts_in_both_lengths():
 
 def test_the_start_is_looked_up_when_it_is_not_among_the_events():
     counter = TurnCounter(lambda *_: STARTED)
-    counter.add(event(TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=7)), parent="t0"))
+    counter.add("s", event(TurnEnded(outcome=Outcome.COMPLETED, usage=Usage(input=7)), parent="t0"))
     assert {key[2:] for key in counter.counts} == {("deepseek", "v4")}
 
 
 @pytest.mark.parametrize("at", [nan, inf, -inf, 1.7e308, -1e300])
 def test_a_time_that_is_none_does_not_stop_the_counting(at):
     counter = TurnCounter(lambda *_: None)
-    counter.add(event(TurnStarted(), at=at))
+    counter.add("s", event(TurnStarted(), at=at))
     assert {key[1] for key in counter.counts} == {0}
-    counter.add(event(TurnStarted()))
+    counter.add("s", event(TurnStarted()))
     assert sum(counts["turns"] for counts in counter.counts.values()) == 4
-
-
-def test_what_is_not_kept_any_longer_is_dropped():
-    counter = TurnCounter(lambda *_: None)
-    counter.add(event(STARTED))
-    counter.drop_expired(COARSE * 9.0 + KEPT[FINE] + COARSE)
-    assert {key[0] for key in counter.counts} == {COARSE}
 
 
 def test_zeros_and_long_prompts():
@@ -161,10 +153,10 @@ def logged(draw):
 def test_fast_counting_says_what_plain_counting_says(events, middle):
     counter = TurnCounter(lambda *_: None)
     for one in events[:middle]:
-        counter.add(one)
+        counter.add(one.session, one)
     _ = counter.counts  # asking in between changes nothing
     for one in events[middle:]:
-        counter.add(one)
+        counter.add(one.session, one)
     assert counter.counts == plain_counts(events)
 
 

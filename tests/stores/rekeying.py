@@ -55,7 +55,6 @@ class RekeyingContract:
         for n, key in enumerate(KEYS):
             await store.append(canaries(f"s{n}", f"t{n}", key=key))
         await store.forget(EntryFilter(turn="t3"))
-        await store.summarise()
         assert len(await other.find("T", KEYS)) == 40
         before = await filed_names()
         lookups = {row.wrapped for row in await store.vault.key_rows() if row.version <= 0}

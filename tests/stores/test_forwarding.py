@@ -11,7 +11,6 @@ from thoughtline.stores.cached import CachedStore
 OWN = (
     *("append", "find", "continued", "purge", "forget", "erase", "reindex", "close", "shared"),
     *("trouble", "learned", "damage"),
-    "summarise",
 )
 PASSED_ON = [name for name in vars(Store) if not name.startswith("_") and name not in OWN]
 

@@ -15,6 +15,7 @@ from thoughtline.stores.row import (
     STARTED,
     THOUGHT,
     RowPlace,
+    call_name,
     kinds_of,
     open_entry,
     open_events,
@@ -44,7 +45,7 @@ def test_a_turn_is_one_row():
     assert (row.id, row.turn, row.parent, row.count) == ("t1", "t1", "", 4)
     assert row.kinds == STARTED | THOUGHT | ENDED
     assert (row.provider, row.model, row.outcome) == ("deepseek", "v4", "completed")
-    assert (row.entries, row.keys) == (2, (A,))
+    assert (row.entries, row.names) == (2, (A, call_name("c1"), call_name("c2")))
     assert unpacked([row], batch) == number_events(batch, 0)
     place = RowPlace("T", "s", "t1")
     assert open_entry(row.memo, place, PLAIN) == replace(batch.index[0], thoughts=())
@@ -132,7 +133,8 @@ def test_all_content_is_sealed_in_its_place_and_all_keys_are_blinded():
     plain_rows, cipher = pack(batch), TenantRows()
     [row] = seal_rows(plain_rows, batch, cipher)
     assert is_sealed(row.memo) and is_sealed(row.thoughts) and is_sealed(row.said)
-    assert row.keys == cipher.blind("T", [A]) != [A]
+    assert row.names == cipher.blind("T", [A, call_name("call")])
+    assert A not in row.names
     assert unpacked([row], batch, cipher) == number_events(batch, 0)
     assert unpacked(plain_rows, batch) == number_events(batch, 0)  # the same rows may go again
     for elsewhere in (RowPlace("T", "z", "t1"), RowPlace("T", "s", "t2")):

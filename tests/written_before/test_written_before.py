@@ -115,16 +115,14 @@ async def test_the_events_fold(file):
 
 async def test_what_is_counted_and_listed_of_the_events_stays(file):
     store = SqliteStore(file)
-    for _ in range(2):
-        stats = await store.stats()
-        assert (stats.sessions, stats.events, stats.turns) == (9, 170, 29)
-        assert (stats.entries, stats.chars) == (29, 8755)
-        listed = await store.entries(limit=100, thoughts=True)
-        assert len({entry.turn for entry in listed}) == 29
-        assert all(entry.thoughts for entry in listed)
-        feed = await store.history(None, limit=1000)
-        assert (len(feed.events), feed.position) == (170, 170)
-        await store.summarise()
+    stats = await store.stats()
+    assert (stats.sessions, stats.events, stats.turns) == (9, 170, 29)
+    assert (stats.entries, stats.chars) == (29, 8755)
+    listed = await store.entries(limit=100, thoughts=True)
+    assert len({entry.turn for entry in listed}) == 29
+    assert all(entry.thoughts for entry in listed)
+    feed = await store.history(None, limit=1000)
+    assert (len(feed.events), feed.position) == (170, 170)
     call = next(entry.call for entry in listed if entry.call)
     same = {entry.turn for entry in listed if entry.call == call}
     assert {entry.turn for entry in await store.entries(EntryFilter(call=call))} == same

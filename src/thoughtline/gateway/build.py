@@ -34,7 +34,7 @@ from thoughtline.gateway.pages.own_turns import OwnTurnPages
 from thoughtline.gateway.pages.page import Page, pages_of
 from thoughtline.gateway.pages.status import StatusPages
 from thoughtline.gateway.proxy import Proxy
-from thoughtline.gateway.retention import Summaries, Sweep, record_filter
+from thoughtline.gateway.retention import Sweep, record_filter
 from thoughtline.gateway.settings import Settings, refuse_exposure
 from thoughtline.gateway.settings.upstreams import same_endpoints
 from thoughtline.gateway.telemetry import Metrics, Telemetry, connect, open_log
@@ -133,7 +133,6 @@ def build(
         grace=settings.server.shutdown_grace,
         background=[
             _sweep(settings, components, own=store is None).run,
-            Summaries(cached, telemetry.log).run,
             deletions.guard,
             *extra.background,
         ],

@@ -28,8 +28,6 @@ MIN_INTERVAL, MAX_INTERVAL = 60.0, 3600.0
 
 LOG_EVERY = 5.0
 """Seconds between two log lines about a sweep that takes long."""
-SUMMARISE_EVERY = 30.0
-"""Seconds after which what was written is summarised for listings and statistics."""
 
 BatchFilter = Callable[[Batch], Batch]
 
@@ -124,27 +122,3 @@ class Sweep:
             if not removed:
                 return deleted
             deleted += removed
-
-
-class Summaries:
-    """Keeps what listings and statistics are read from up to date, at intervals."""
-
-    def __init__(
-        self,
-        store: Store,
-        log: Log,
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._store = store
-        self._log = log
-        self._sleep = sleep
-
-    async def run(self) -> None:
-        """Summarise until cancelled; at once, then at intervals."""
-        while True:
-            try:
-                await self._store.summarise()
-            except StoreError as error:
-                self._log.warning("summarise", reason=str(error))
-            await self._sleep(SUMMARISE_EVERY)

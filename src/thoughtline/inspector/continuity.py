@@ -7,9 +7,9 @@ from thoughtline.clock import Clock
 from thoughtline.engine.offload import run_aside
 from thoughtline.inspector.shapes import Bucket, Continuity, DecisionCounts
 from thoughtline.inspector.spending import spending
-from thoughtline.log.turn_counts import NEW
+from thoughtline.log.turn_counts import NEW, TurnCounts
 from thoughtline.providers.prices import PriceTable
-from thoughtline.stores.base import Store, TurnCountPage
+from thoughtline.stores.base import Store
 
 BUCKETS = 48
 """About how many buckets an answer has."""
@@ -37,14 +37,14 @@ class ContinuityCounter:
         now = self._clock.wall()
         length = next((n for n in LENGTHS if n * BUCKETS >= hours * 3600), LENGTHS[-1])
         since = (now - hours * 3600) // length * length + length
-        page = await self._store.turn_counts(seconds=length, since=since)
+        counts = await self._store.turn_counts(seconds=length, since=since)
         times = range(int(since), int(now) + 1, length)
-        adding = partial(self._added_up, page, times, provider, model, now)
-        return await run_aside(adding) if len(page.counts) > MANY else adding()
+        adding = partial(self._added_up, counts, times, provider, model, now)
+        return await run_aside(adding) if len(counts) > MANY else adding()
 
     def _added_up(
         self,
-        page: TurnCountPage,
+        counts: list[TurnCounts],
         times: range,
         provider: str | None,
         model: str | None,
@@ -52,7 +52,7 @@ class ContinuityCounter:
     ) -> Continuity:
         buckets: dict[int, _Sums] = {at: {} for at in times}
         whole: _Sums = {}
-        for one in page.counts:
+        for one in counts:
             wanted = provider in {None, one.provider} and model in {None, one.model}
             if wanted and one.at in buckets:
                 for sums in (buckets[int(one.at)], whole):
@@ -69,7 +69,7 @@ class ContinuityCounter:
             cached_share=total["cached_tokens"] / tokens if tokens else None,
             by_provider=self._grouped(times.start, whole, 0),
             by_model=self._grouped(times.start, whole, 1),
-            complete=page.complete,
+            complete=True,
             now=now,
         )
 

@@ -36,7 +36,7 @@ class UsageTotals(Struct, frozen=True, kw_only=True, rename="camel"):
     thoughts: DecisionCounts  # what became of earlier thoughts; each counts once
     prices_date: str  # of the table of prices
     prices_source: str
-    complete: bool  # false: earlier turns are still being counted, in the background
+    complete: bool  # always true: nothing is counted later
     now: float
 
 
@@ -70,7 +70,7 @@ class UsageApi:
         since = since // length * length
         found = await self._store.turn_counts(seconds=length, since=since)
         counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        for one in found.counts:
+        for one in found:
             counts[one.provider, one.model].update(one.counts)
         total = Counter[str]()
         for counted in counts.values():
@@ -89,7 +89,7 @@ class UsageApi:
             ),
             prices_date=self._prices.date.isoformat(),
             prices_source=self._prices.source,
-            complete=found.complete,
+            complete=True,
             now=now,
         )
 

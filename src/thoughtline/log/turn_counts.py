@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from thoughtline.errors import Unreadable
 from thoughtline.log.decisions import DecisionKind, example, kind_of, new_decisions, tally
-from thoughtline.log.events import VERSIONS, Event, Outcome, TurnEnded, TurnStarted, decode
+from thoughtline.log.events import VERSIONS, Draft, Event, Outcome, TurnEnded, TurnStarted, decode
 from thoughtline.log.parts import Origin
 from thoughtline.log.usage import Usage, usage_of
 
@@ -46,10 +46,8 @@ _started = msgspec.json.Decoder(TurnStarted)
 _ended = msgspec.json.Decoder(TurnEnded)
 UNREADABLE = (Unreadable, msgspec.MsgspecError, ValueError, LookupError, TypeError, RecursionError)
 
-EventFields = tuple[str, str, float, str, int, str]
-"""Id, parent, time, type, version and data of an event."""
-FindStart = Callable[[str, str, int], TurnStarted | None]
-"""Finds the start of a turn by its session, its id, and the number of the event of its end."""
+FindStart = Callable[[str, str], TurnStarted | None]
+"""Finds the start of a turn by its session and its id."""
 
 
 class TurnCounts(Struct, frozen=True, kw_only=True):
@@ -66,14 +64,11 @@ def kept_length(seconds: int) -> int:
     return COARSE if seconds % COARSE == 0 else FINE
 
 
-def add_up(kept: Iterable[TurnCounts], seconds: int) -> list[TurnCounts]:
-    """Return the counts of longer intervals."""
+def from_rows(rows: Iterable[tuple[int, str, str, str, int]]) -> list[TurnCounts]:
+    """Return the counts of rows with beginning, provider, model, name and count."""
     sums: dict[tuple[int, str, str], dict[str, int]] = {}
-    for one in kept:
-        key = (int(one.at) // seconds * seconds, one.provider, one.model)
-        total = sums.setdefault(key, {})
-        for name, count in one.counts.items():
-            total[name] = total.get(name, 0) + count
+    for at, provider, model, name, count in rows:
+        sums.setdefault((at, provider, model), {})[name] = count
     return [
         TurnCounts(at=float(at), provider=provider, model=model, counts=counts)
         for (at, provider, model), counts in sorted(sums.items())
@@ -169,6 +164,10 @@ class TurnCounter:
         """How many turns have begun, and not ended."""
         return len(self._started)
 
+    def knows(self, turn: tuple[str, str]) -> bool:
+        """Whether the start of a turn was counted, and not its end."""
+        return turn in self._started
+
     def forget_running(self) -> None:
         """Forget where turns were sent that have not ended."""
         self._started.clear()
@@ -178,65 +177,47 @@ class TurnCounter:
         counts, self._counts = self.counts, {}
         return counts
 
-    def drop_expired(self, now: float) -> None:
-        """Drop the counts of intervals that are not kept any longer."""
-        for key in [key for key in self.counts if key[1] + key[0] < now - KEPT[key[0]]]:
-            del self._counts[key]
+    def add(self, session: str, one: Event | Draft) -> None:
+        """Count an event of a session; one that cannot be read counts nothing."""
+        if one.type == "turn_started":
+            self._add_start((session, one.id), one)
+        elif one.type == "turn_ended":
+            self._add_end((session, one.parent), one)
 
-    def add(self, event: Event) -> None:
-        """Count an event; one that cannot be read counts nothing."""
-        self.add_row(
-            event.session,
-            event.seq,
-            ((event.id, event.parent, event.at, event.type, event.version, event.data),),
-        )
-
-    def add_row(self, session: str, first: int, events: Iterable[EventFields]) -> None:
-        """Count events of a session that follow one another, numbered from `first` on."""
-        for seq, (id, parent, at, type, version, data) in enumerate(events, first):
-            if type == "turn_started":
-                self.add_start((session, id), parent, at, version, data)
-            elif type == "turn_ended":
-                self.add_end((session, parent), seq, at, version, data)
-
-    def add_start(
-        self, turn: tuple[str, str], parent: str, at: float, version: int, data: str
-    ) -> None:
-        """Count the start of a turn, which is its session and its id, with the turn before it."""
-        body = _read_start(version, data)
+    def _add_start(self, turn: tuple[str, str], one: Event | Draft) -> None:
+        body = _read_start(one.version, one.data)
         if body is None:
             return
         target = self._started[turn] = body.target or _NOWHERE
-        counts = self._counts_of(at, target)
+        counts = self._counts_of(one.at, target)
         if body.repeated:
-            for name, count in {"turns": 1, **started_counts(body, parent)}.items():
+            for name, count in {"turns": 1, **started_counts(body, one.parent)}.items():
                 counts[name] += count
             return
         counts["turns"] += 1
         for made in body.replay:
             for name in _counted_names(kind_of(made))[0]:
                 counts[name] += 1
-        for made in new_decisions(body.replay, parent):
+        for made in new_decisions(body.replay, one.parent):
             for name in _counted_names(kind_of(made))[1]:
                 counts[name] += 1
 
-    def add_end(self, turn: tuple[str, str], seq: int, at: float, version: int, data: str) -> None:
-        """Count the end of a turn, the event of this number."""
-        body = _read_end(version, data)
+    def _add_end(self, turn: tuple[str, str], one: Event | Draft) -> None:
+        body = _read_end(one.version, one.data)
         if body is None:
             return
         target = self._started.pop(turn, None)
         if target is None:
-            started = self._find_start(*turn, seq)
+            started = self._find_start(*turn)
             target = (started.target if started else None) or Origin(model=body.model)
         usage = body.usage
-        if version < _NEWEST_END:
-            usage = usage_of(usage, version=version, dialect=target.dialect)
+        if one.version < _NEWEST_END:
+            usage = usage_of(usage, version=one.version, dialect=target.dialect)
         if body.outcome is _COMPLETED and not target.endpoint.startswith(SIMULATED):
             if usage is not None and any(astuple(usage)):
-                _add_tokens(self._counts_of(at, target), usage)
+                _add_tokens(self._counts_of(one.at, target), usage)
         elif more := ended_counts(body, usage, target.endpoint):
-            counts = self._counts_of(at, target)
+            counts = self._counts_of(one.at, target)
             for name, count in more.items():
                 counts[name] += count
 
@@ -268,7 +249,7 @@ def _read_end(version: int, data: str) -> TurnEnded | None:
     return body if isinstance(body, TurnEnded) else None
 
 
-def body_of(event: Event) -> TurnStarted | TurnEnded | None:
+def body_of(event: Event | Draft) -> TurnStarted | TurnEnded | None:
     """Return the start or the end of a turn; None where it is something else, or damaged."""
     if event.type == "turn_started":
         return _read_start(event.version, event.data)

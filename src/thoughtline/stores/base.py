@@ -158,13 +158,6 @@ class EventPage(Struct, frozen=True, kw_only=True):
     more: bool = False  # whether there are more events now
 
 
-class TurnCountPage(Struct, frozen=True, kw_only=True):
-    """Counts per interval, and whether they are complete: a store may count in the background."""
-
-    counts: list[TurnCounts] = []
-    complete: bool = True
-
-
 class FiledEntry(Struct, frozen=True):
     """An index entry as it is stored, and whether it can be found."""
 
@@ -347,11 +340,11 @@ class Store(Protocol):
     async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
         """Count what is stored; without `sessions` only the index, which is quicker."""
 
-    async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
+    async def turn_counts(self, *, seconds: int, since: float) -> list[TurnCounts]:
         """Return what became of thoughts, in intervals of a multiple of `turn_counts.FINE`.
 
         Those of a multiple of `COARSE` reach back further. They count what happened: deleting
-        sessions does not change them.
+        sessions does not change them. What other processes wrote may be missing for some seconds.
         """
 
     async def lease(self, job: str, seconds: float) -> bool:
@@ -365,9 +358,6 @@ class Store(Protocol):
 
     async def look_at_running(self, node: str) -> Mapping[str, bytes]:
         """Return what other nodes show, by node; they go on for as long as somebody looks."""
-
-    async def summarise(self) -> None:
-        """Bring up to date what listings and statistics are read from, a little at a time."""
 
     async def close(self) -> None:
         """Write what is queued, then close. Closing twice is harmless."""

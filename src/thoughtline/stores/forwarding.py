@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 
 from thoughtline.log.events import Event
+from thoughtline.log.turn_counts import TurnCounts
 from thoughtline.stores.base import (
     ALL_ENTRIES,
     ANY_SESSION,
@@ -16,7 +17,6 @@ from thoughtline.stores.base import (
     Store,
     StoreStats,
     ThoughtEntry,
-    TurnCountPage,
 )
 from thoughtline.stores.damage import DamagedSessions
 from thoughtline.stores.deletions import NotedDeletion
@@ -106,8 +106,5 @@ class ForwardingStore:
     async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
         return await self.store.stats(tenant=tenant, sessions=sessions)
 
-    async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
+    async def turn_counts(self, *, seconds: int, since: float) -> list[TurnCounts]:
         return await self.store.turn_counts(seconds=seconds, since=since)
-
-    async def summarise(self) -> None:
-        await self.store.summarise()

@@ -74,7 +74,7 @@ class MemoryWriter(Writer):
 
     def touch(self, sessions: Iterable[str], at: float) -> None:
         super().touch(sessions, at)
-        asyncio.get_running_loop().call_soon(self._write_hits)
+        asyncio.get_running_loop().call_soon(self._write_noted)
 
     def _start(self) -> None:
         """Start no thread."""

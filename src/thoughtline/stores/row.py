@@ -17,6 +17,7 @@ models, sizes, and which turn a quarantine or which session a fork refers to.
 """
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
@@ -26,6 +27,7 @@ from msgspec import Struct
 from thoughtline.errors import Damaged, SealError
 from thoughtline.log.events import DAMAGED_VERSION, Draft, Event
 from thoughtline.log.index import IndexEntry
+from thoughtline.log.keys import KEY_SIZE
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
 from thoughtline.stores.sealing.envelope import is_sealed
@@ -206,7 +208,7 @@ class Row(Struct):
     memo: bytes = b""
     thoughts: bytes = b""
     said: bytes = b""
-    keys: Sequence[bytes] = ()
+    names: Sequence[bytes] = ()  # what the entry is filed under: its keys, and its tool calls
     references: Sequence[Reference] = ()
     entry: IndexEntry | None = None  # what the memo says, with its thoughts
     reasoning: int = 0  # how many of the events are thoughts
@@ -283,7 +285,7 @@ def _sealed(row: Row, batch: Batch, cipher: Cipher) -> Row:
         memo=cipher.seal(row.memo, place, "memo") if row.memo else b"",
         thoughts=cipher.seal(row.thoughts, place, "thoughts") if row.thoughts else b"",
         said=cipher.seal(row.said, place, "said") if row.said else b"",
-        keys=cipher.blind(batch.tenant, row.keys) if row.keys else (),
+        names=cipher.blind(batch.tenant, row.names) if row.names else (),
     )
 
 
@@ -346,7 +348,19 @@ def _file(row: Row, entry: IndexEntry) -> None:
     row.provider, row.endpoint = origin.provider, origin.endpoint
     row.model, row.asked = origin.model, origin.asked
     row.entries, row.chars, row.ended = entries, entry.chars * entries, entry.at
-    row.memo, row.keys, row.entry = pack_entry(entry), entry.keys, entry
+    row.memo, row.names, row.entry = pack_entry(entry), entry_names(entry), entry
+
+
+def entry_names(entry: IndexEntry) -> Sequence[bytes]:
+    """Return what an entry is filed under: its look-up keys, and its tool calls."""
+    calls = [call_name(call) for call in dict.fromkeys(entry.calls) if call]
+    return (*entry.keys, *calls) if calls else entry.keys
+
+
+def call_name(call: str) -> bytes:
+    """Return the name under which the entries of a tool call are found."""
+    text = call.encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=KEY_SIZE, person=b"call").digest()
 
 
 def pack_entry(entry: IndexEntry) -> bytes:

@@ -149,8 +149,9 @@ async def test_a_deletion_waits_for_what_is_just_being_committed(machines, db, m
     async def write(statement, *args, **_):
         return await db.fetch(statement, *args)
 
-    monkeypatch.setattr(other.behind._connections, "write", write)
-    await other.store.append(batch)  # but not committed
+    with monkeypatch.context() as patch:
+        patch.setattr(other.behind._connections, "write", write)
+        await other.store.append(batch)  # but not committed
     forgetting = asyncio.create_task(one.store.forget(ALL_ENTRIES))
     await waiting(db, 1)
     await transaction.commit()

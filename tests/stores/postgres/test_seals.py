@@ -146,7 +146,6 @@ async def test_a_dump_has_no_word_and_no_key(nodes, postgres, database, db):
     assert await store.show_running("node", CANARY.encode())
     assert await store.erase(EntryFilter(call=f"{CANARY}-other")) == 0
     assert await store.forget(EntryFilter(call=f"{CANARY}-call")) == 1
-    await store.summarise()
     assert found() == []
 
 

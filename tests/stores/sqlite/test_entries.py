@@ -16,21 +16,10 @@ async def test_pages_go_on_where_the_last_one_ended(store):
     assert [entry.turn for entry in await store.entries(limit=2, offset=3)] == ["t1", "t0"]
 
 
-async def test_of_many_groups_all_entries_are_looked_at_in_order(store, monkeypatch):
-    monkeypatch.setattr(entries, "MAX_MERGED", 1)
-    for number in range(6):
-        await store.append(turn(f"s{number % 3}", f"t{number}", '"hm"', tenant=f"T{number % 3}"))
-    for _ in range(2):
-        listed = await store.entries(EntryFilter(provider="deepseek"))
-        assert [entry.turn for entry in listed] == ["t5", "t4", "t3", "t2", "t1", "t0"]
-        await store.summarise()
-
-
 async def test_a_listing_that_begins_far_down_leaves_out_whole_blocks(store, monkeypatch):
     monkeypatch.setattr(entries, "BLOCK", 4)
     for number in range(20):
         await store.append(turn("s", f"t{number}", '"hm"', calls=("a", "b")))
-    await store.summarise()
     everything = [(e.turn, e.call) for e in await store.entries(limit=99)]
     for which in (ALL_ENTRIES, EntryFilter(provider="deepseek")):
         for offset in range(41):
@@ -38,11 +27,9 @@ async def test_a_listing_that_begins_far_down_leaves_out_whole_blocks(store, mon
             assert [(e.turn, e.call) for e in listed] == everything[offset : offset + 3]
 
 
-async def test_what_is_not_summarised_yet_costs_no_more_than_itself(store, monkeypatch):
+async def test_a_listing_that_begins_far_down_reads_what_it_shows(store, monkeypatch):
     monkeypatch.setattr(entries, "BLOCK", 4)
     for number in range(40):
-        if number == 36:
-            await store.summarise()
         await store.append(turn("s", f"t{number}", '"hm"', calls=("a", "b")[: 1 + number % 2]))
     everything = [(e.turn, e.call) for e in await store.entries(limit=99)]
     read, read_rows = [], entries.read_rows
@@ -63,7 +50,6 @@ async def test_of_one_account_no_block_is_left_out_whose_entries_are_others(stor
     for number in range(20):
         origin = replace(ORIGIN, account="mine" if number % 2 else "another's")
         await store.append(turn("s", f"t{number}", '"hm"', origin=origin))
-    await store.summarise()
     there = ORIGIN.endpoint
     mine = EntryFilter(provider="up", endpoints=(there,), accounts={there: "mine"})
     for offset in range(11):

@@ -19,7 +19,6 @@ async def test_a_file_is_sealed_and_opened_while_it_is_used(path):
     for n in range(40):
         await plain.append(canaries(f"s{n}", f"t{n}"))
     await plain.forget(EntryFilter(turn="t3"))
-    await plain.summarise()
     expected = [await plain.read(f"s{n}") for n in range(40)]
     listed = [replace(one, touched=0.0) for one in await plain.entries(limit=100, thoughts=True)]
     stats = await plain.stats()

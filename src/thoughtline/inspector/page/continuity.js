@@ -90,7 +90,6 @@ export class ContinuityView {
       return;
     }
     setChildren(this.body,
-      !answer.complete && h("p.fine", { role: "status" }, "Earlier turns are still being counted; the figures will grow."),
       h("ul.tiles", { "aria-label": "In all" },
         tile(percent(answer.hitRate), "hit rate: thoughts found when they were needed"),
         tile(count(once.restored), `put back${requests}`, "restored"), tile(count(once.missed), once.placeholder ? `missed; a placeholder stood in ${times(once.placeholder)}` : "missed", "missed"),

@@ -60,7 +60,8 @@ class DeletionLog:
         await self.note(PURGE, EntryFilter(session=session, tenant=tenant))
 
     async def note(self, kind: str, entry_filter: EntryFilter) -> None:
-        """Note what is about to be deleted."""
+        """Note what is about to be deleted, and drop what is too long ago."""
+        await self._connections.write(_EXPIRE, self._now(), KEPT)
         tenant = (entry_filter.tenant or "").encode()
         what = _encode(NotedDeletion(kind, entry_filter))
         if self._keychain is not None:
@@ -89,7 +90,3 @@ class DeletionLog:
                     what = self._keychain.open_note(what)
                 found.append(replace(_decode(what), at=now - row["age"]))
         return found, rows[0]["epoch"]
-
-    async def expire(self) -> None:
-        """Drop what is too long ago."""
-        await self._connections.write(_EXPIRE, self._now(), KEPT)

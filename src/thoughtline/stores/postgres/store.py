@@ -14,6 +14,7 @@ from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import SealError, SecretMismatch, StoreError, Unavailable
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
+from thoughtline.log.turn_counts import TurnCounts
 from thoughtline.stores.base import (
     ALL_ENTRIES,
     ANY_SESSION,
@@ -28,10 +29,9 @@ from thoughtline.stores.base import (
     SessionSummary,
     StoreStats,
     ThoughtEntry,
-    TurnCountPage,
 )
 from thoughtline.stores.deletions import ERASE, FORGET, NotedDeletion
-from thoughtline.stores.postgres import migrations, purge, queries, searches, stats, turn_counts
+from thoughtline.stores.postgres import migrations, purge, queries, searches, stats
 from thoughtline.stores.postgres.address import Address
 from thoughtline.stores.postgres.connections import Connections
 from thoughtline.stores.postgres.deletion_log import DeletionLog
@@ -44,6 +44,7 @@ from thoughtline.stores.postgres.late_writer import LateWriter
 from thoughtline.stores.postgres.rows import PackedBatch, pack
 from thoughtline.stores.postgres.seals import Seals
 from thoughtline.stores.postgres.session_index import SessionIndex
+from thoughtline.stores.postgres.turn_counts import TurnCountTable
 from thoughtline.stores.postgres.writer import GroupWriter, Overtaken
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class PostgresStore:
             self._note_written,
             patience=patience,
         )
+        self._counts = TurnCountTable(self._connections, self._seals, self._clock)
         self._hits = Hits(self._connections, self._now, every=self._touch_every)
         self._finder = Finder(
             self._connections,
@@ -178,6 +180,7 @@ class PostgresStore:
 
     def _note_written(self, group: Sequence[PackedBatch], xid: int) -> None:
         self._last_xid = max(self._last_xid, xid)
+        self._counts.note([packed.batch for packed in group])
         self._feed.watchers.notify({packed.batch.session for packed in group}, xid)
 
     def _own_place(self) -> tuple[int, int]:
@@ -341,10 +344,8 @@ class PostgresStore:
     async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
         return await stats.stats(self._connections, tenant, sessions=sessions)
 
-    async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
-        return await turn_counts.turn_counts(
-            self._connections, self._seals, self._own_place(), seconds, since
-        )
+    async def turn_counts(self, *, seconds: int, since: float) -> list[TurnCounts]:
+        return await self._counts.counts(seconds, since)
 
     @property
     def vault(self) -> "PostgresVault":
@@ -373,17 +374,12 @@ class PostgresStore:
                 found[row["node"]] = self._keychain.open_note(row["data"])
         return found
 
-    async def summarise(self) -> None:
-        await self._deletions.expire()
-        await turn_counts.summarise(
-            self._connections, self._seals, self._own_place(), self._clock.wall()
-        )
-
     async def close(self) -> None:
         if self._connections.closed:
             return
         self._feed.watchers.close()
         await self._late.close()
         await self._writer.close()
+        await self._counts.close()
         await self._hits.close()
         await self._connections.close()

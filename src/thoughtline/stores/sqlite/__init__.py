@@ -7,10 +7,10 @@
 - `subscribers`  who is woken when something was written
 - `readers`      connections that read, beside the writer
 - `queries`      what is read, and `search` for sessions
-- `just_written`, `fresh_counts`, `wal_index`  what spares a reading of the file
+- `just_written`, `wal_index`  what spares a reading of the file
 - `entries`      lists thought entries and clears them; `erasure` erases thoughts from the log
 - `filed_entries`, `session_index`  the index entries in the rows; those of one session
-- `summaries`, `turn_counts`  what listings and statistics read
+- `turn_counts`  what statistics read
 - `purge`        deletes sessions; `upkeep` does this and other long work in slices
 - `vault`, `key_tables`, `sealed`, `resealing`  keys in the file, and what they seal
 - `file`         opens the file, notices that it is gone, explains its errors

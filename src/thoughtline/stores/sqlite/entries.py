@@ -1,8 +1,8 @@
 """Lists the thought entries of the index, and clears them from it.
 
-Which entries match is found by the summaries (see there), and among those that are not summarised
-yet by looking at each; then each is read and compared with the filter. Clearing marks the entries
-and leaves the log alone. It takes a few per transaction, so that appends never wait long.
+Which entries may match is found by an index that has what filters ask for, or by the name of a tool
+call; then each is read and compared with the filter. Clearing marks the entries and leaves the log
+alone. It takes a few per transaction, so that appends never wait long.
 """
 
 import heapq
@@ -15,18 +15,15 @@ import msgspec
 from thoughtline.log.index import IndexEntry
 from thoughtline.log.parts import Thought
 from thoughtline.stores import rules
-from thoughtline.stores.base import EntryFilter, ThoughtEntry
-from thoughtline.stores.row import RowPlace
-from thoughtline.stores.sqlite import filed_entries, queries, statements, summaries
+from thoughtline.stores.base import EntryFilter, StoreStats, ThoughtEntry
+from thoughtline.stores.row import RowPlace, call_name
+from thoughtline.stores.sqlite import filed_entries, queries, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.filed_entries import EntryRow, read_rows
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
 
 CHUNK = 128
 """Index entries in one transaction, and read at once."""
-
-MAX_MERGED = 64
-"""Groups of entries that are read side by side; of more, all entries are looked at in order."""
 
 BLOCK = 500
 """Entries that are left out at once, where a listing begins far down."""
@@ -45,11 +42,6 @@ WHERE f.position IN ({slots}) AND b.thoughts <> x''
     ["f.position", "b.position", "s.session", ROW_NAME],
     ["b.thoughts"],
 )
-_NOT_SUMMARISED = """
-SELECT position FROM batches
-WHERE position > :position AND position <= :last AND entries > 0
-ORDER BY position DESC LIMIT :limit
-"""
 _OF_SESSION = """
 SELECT b.position FROM batches AS b
 WHERE b.session = (SELECT number FROM sessions WHERE session = :session)
@@ -61,38 +53,33 @@ SELECT position FROM batches
 WHERE turn = :turn AND position <= :last AND entries > 0 ORDER BY position DESC LIMIT :limit
 """
 _OF_CALL = """
-SELECT position FROM listed_calls WHERE call = :call AND position <= :last
-ORDER BY position DESC LIMIT :limit
+SELECT position FROM lookup_keys
+WHERE tenant = :number AND name = :name AND position <= :last ORDER BY position DESC LIMIT :limit
 """
-_OF_KIND = """
-SELECT position FROM listed_entries WHERE kind = :kind AND position <= :last
-ORDER BY position DESC LIMIT :limit
+_MATCHING = """
+FROM batches AS b INDEXED BY batches_listed CROSS JOIN sessions AS s ON s.number = b.session
+WHERE b.entries > 0 AND b.position <= :last
+  AND (:tenant IS NULL OR s.tenant = (SELECT number FROM tenants WHERE tenant = :tenant))
+  AND (:provider IS NULL OR b.provider = :provider
+       OR b.endpoint IN (SELECT value FROM json_each(:endpoints)))
+  AND (:model IS NULL OR CASE b.asked WHEN '' THEN b.model ELSE b.asked END = :model)
 """
-_OF_KINDS = """
-SELECT position FROM listed_entries
-WHERE position <= :last AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
-ORDER BY position DESC LIMIT :limit
-"""
+_LISTED = f"SELECT b.position {_MATCHING} ORDER BY b.position DESC LIMIT :limit"
+_COUNT = f"SELECT count(*) {_MATCHING}"
 _BLOCK = """
-SELECT coalesce(sum(shown) FILTER (
-    WHERE :kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds))
-), 0), min(position) FROM (
-    SELECT position, shown, kind FROM listed_entries WHERE position <= :last
-    ORDER BY position DESC LIMIT :limit
+SELECT coalesce(sum(entries), 0), min(position) FROM (
+    SELECT b.position, b.entries {matching} ORDER BY b.position DESC LIMIT :limit
 )
+""".replace("{matching}", _MATCHING)
+_SUMS = """
+SELECT b.provider, CASE b.asked WHEN '' THEN b.model ELSE b.asked END, count(*),
+    sum(b.chars / b.entries), min(b.ended), max(b.ended), sum(b.entries)
+FROM batches AS b INDEXED BY batches_listed CROSS JOIN sessions AS s ON s.number = b.session
+WHERE b.entries > 0
+  AND (:tenant IS NULL OR s.tenant = (SELECT number FROM tenants WHERE tenant = :tenant))
+GROUP BY 1, 2
 """
-_KINDS = """
-SELECT g.number FROM entry_groups AS g JOIN tenants AS t ON t.number = g.tenant
-WHERE (:tenant IS NULL OR t.tenant = :tenant)
-  AND (:provider IS NULL OR g.provider = :provider
-       OR g.endpoint IN (SELECT value FROM json_each(:endpoints)))
-  AND (:model IS NULL OR g.model = :model)
-"""
-_COUNT_KINDS = """
-SELECT coalesce(sum(entries), 0) FROM entry_groups
-WHERE :kinds IS NULL OR number IN (SELECT value FROM json_each(:kinds))
-"""
-_TENANTS = "SELECT tenant FROM tenants WHERE :tenant IS NULL OR tenant = :tenant"
+_TENANTS = "SELECT number, tenant FROM tenants WHERE :tenant IS NULL OR tenant = :tenant"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -109,21 +96,15 @@ def candidates(db: Connection, entry_filter: EntryFilter, last: int = MAX_NUMBER
     if entry_filter.turn is not None:
         yield from _numbers(db, _OF_TURN, values | {"turn": entry_filter.turn}, last)
         return
-    position = summaries.position(db, "entries")
-    yield from _numbers(db, _NOT_SUMMARISED, values | {"position": position}, last)
-    last = min(last, position)
-    kinds = _kinds(db, entry_filter)
-    if entry_filter.call is not None:
-        tenants = [t for (t,) in db.execute(_TENANTS, {"tenant": entry_filter.tenant}).fetchall()]
-        name = summaries.call_name(entry_filter.call)
-        calls = {asked for tenant in tenants for asked in db.cipher.asked(tenant, [name])}
-        each = [_numbers(db, _OF_CALL, values | {"call": call}, last) for call in calls]
-        yield from heapq.merge(*each, reverse=True)
-    elif kinds is None or len(kinds) > MAX_MERGED:
-        yield from _numbers(db, _OF_KINDS, values | {"kinds": _listed(kinds)}, last)
-    else:
-        each = [_numbers(db, _OF_KIND, values | {"kind": kind}, last) for kind in kinds]
-        yield from heapq.merge(*each, reverse=True)
+    if not entry_filter.call:  # empty: of turns without one
+        yield from _numbers(db, _LISTED, values | _conditions(entry_filter), last)
+        return
+    each = [
+        _numbers(db, _OF_CALL, values | {"number": number, "name": bytearray(name)}, last)
+        for number, tenant in db.execute(_TENANTS, {"tenant": entry_filter.tenant}).fetchall()
+        for name in db.cipher.asked(tenant, [call_name(entry_filter.call)])
+    ]
+    yield from heapq.merge(*each, reverse=True)
 
 
 def _numbers(db: Connection, statement: str, values: dict[str, Any], last: int) -> Iterator[int]:
@@ -136,17 +117,13 @@ def _numbers(db: Connection, statement: str, values: dict[str, Any], last: int) 
         last = found[-1][0] - 1
 
 
-def _kinds(db: Connection, entry_filter: EntryFilter) -> list[int] | None:
-    """Return the groups whose entries match; None: all of them."""
-    if entry_filter.tenant is entry_filter.provider is entry_filter.model is None:
-        return None
-    values = {
+def _conditions(entry_filter: EntryFilter) -> dict[str, Any]:
+    return {
         "tenant": entry_filter.tenant,
         "provider": entry_filter.provider,
         "endpoints": _encode(entry_filter.endpoints).decode(),
         "model": entry_filter.model,
     }
-    return [number for (number,) in db.execute(_KINDS, values).fetchall()]
 
 
 def _is_narrow(entry_filter: EntryFilter) -> bool:
@@ -155,16 +132,37 @@ def _is_narrow(entry_filter: EntryFilter) -> bool:
     return exact != (None, None, None)
 
 
-def _listed(kinds: list[int] | None) -> str | None:
-    return None if kinds is None else _encode(kinds).decode()
-
-
 def count(db: Connection, entry_filter: EntryFilter) -> int:
     """Return about how many index entries match: how long clearing them will take."""
     if _is_narrow(entry_filter):
         return sum(1 for _ in candidates(db, entry_filter))
-    kinds = _listed(_kinds(db, entry_filter))
-    return int(db.execute(_COUNT_KINDS, {"kinds": kinds}).fetchone()[0])
+    values = _conditions(entry_filter) | {"last": MAX_NUMBER}
+    return int(db.execute(_COUNT, values).fetchone()[0])
+
+
+def sums(db: Connection, tenant: str | None) -> tuple[list[rules.EntrySummary], int]:
+    """Return turns with thoughts by provider and model, and how many entries a listing has."""
+    found = db.execute(_SUMS, {"tenant": tenant}).fetchall()
+    return [rules.EntrySummary(*row) for *row, _ in found], sum(listed for *_, listed in found)
+
+
+def stats(db: Connection, tenant: str | None, *, sessions: bool = True) -> StoreStats:
+    """Return the statistics; without `sessions` only those of the index."""
+    db.execute("BEGIN")
+    try:
+        totals = queries.totals(db, tenant) if sessions else (0, 0, 0, None, None)
+        summaries, listed = sums(db, tenant)
+    finally:
+        db.execute("ROLLBACK")
+    count, events, turns, *span = totals
+    return rules.make_stats(
+        sessions=count,
+        events=events,
+        turns=turns,
+        span=(span[0], span[1]),
+        listed=listed,
+        summaries=summaries,
+    )
 
 
 # -- listing ---------------------------------------------------------------------------------
@@ -203,23 +201,12 @@ def list_entries(
 
 
 def _skip(db: Connection, entry_filter: EntryFilter, last: int, offset: int) -> tuple[int, int]:
-    """Leave out whole blocks of entries; returns where to go on, and how many are still to go.
-
-    Those that are not summarised yet come first, and are looked at one by one.
-    """
-    told_apart = entry_filter.accounts or entry_filter.providers
-    if offset <= BLOCK or _is_narrow(entry_filter) or told_apart:
+    """Leave out whole blocks of entries; returns where to go on, and how many are still to go."""
+    if _is_narrow(entry_filter) or entry_filter.accounts or entry_filter.providers:
         return last, offset
-    position = summaries.position(db, "entries")
-    newest = _numbers(db, _NOT_SUMMARISED, {"limit": CHUNK, "position": position}, last)
-    first = sum(1 for _ in islice(_shown_of(db, entry_filter, newest, None), offset + 1))
-    if first > offset:
-        return last, offset
-    last, offset = min(last, position), offset - first
-    kinds = _listed(_kinds(db, entry_filter))
+    values = _conditions(entry_filter) | {"limit": BLOCK}
     while offset > BLOCK:
-        values = {"last": last, "limit": BLOCK, "kinds": kinds}
-        count, lowest = db.execute(_BLOCK, values).fetchone()
+        count, lowest = db.execute(_BLOCK, values | {"last": last}).fetchone()
         if lowest is None or count > offset:
             break
         last, offset = lowest - 1, offset - count
@@ -230,15 +217,7 @@ def _shown(
     db: Connection, entry_filter: EntryFilter, last: int, after: tuple[int, int] | None
 ) -> Iterator[tuple[EntryRow, int, str]]:
     """Yield entries with their calls and the places of these, in the order of a listing."""
-    return _shown_of(db, entry_filter, candidates(db, entry_filter, last), after)
-
-
-def _shown_of(
-    db: Connection,
-    entry_filter: EntryFilter,
-    numbers: Iterator[int],
-    after: tuple[int, int] | None,
-) -> Iterator[tuple[EntryRow, int, str]]:
+    numbers = candidates(db, entry_filter, last)
     while chunk := list(islice(numbers, CHUNK)):
         for row in read_rows(db, chunk):
             if not rules.entry_matches(entry_filter, row.tenant, row.entry):

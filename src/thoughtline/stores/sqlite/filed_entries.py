@@ -12,9 +12,9 @@ from thoughtline.errors import Damaged, KeyGone
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores import rules
 from thoughtline.stores.damage import damaged_entry
-from thoughtline.stores.row import RowPlace, open_entry, pack_entry
+from thoughtline.stores.row import RowPlace, entry_names, open_entry, pack_entry
 from thoughtline.stores.sealing.envelope import key_version
-from thoughtline.stores.sqlite import statements, summaries
+from thoughtline.stores.sqlite import statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import ROW_NAME, packed, row_place, unpacked
 
@@ -108,44 +108,32 @@ def read_rows(db: Connection, positions: Sequence[int]) -> list[EntryRow]:
 
 
 def update(db: Connection, changed: Sequence[tuple[EntryRow, IndexEntry]]) -> None:
-    """Write entries whose calls were forgotten, in place, and bring the summaries up to date."""
+    """Write entries whose calls were forgotten, in place."""
     values: list[Any] = []
     for row, entry in changed:
         found = rules.entry_summary(entry)
         memo = db.cipher.reseal(pack_entry(entry), row.place, "memo", version=row.version)
         values += (row.position, found.entries, found.chars, bytearray(memo))
     statements.execute(db, _UPDATE, "(?, ?, ?, ?)", values)
-    _leave_summaries(db, [row for row, _ in changed])
-    still_listed = [row.position for row, entry in changed if rules.shown_calls(entry)]
-    summaries.add_again(db, still_listed)
 
 
 def take_out(db: Connection, found: Sequence[EntryRow]) -> None:
     """Take entries out of the index, with the keys that they are filed under."""
     keys: list[int | bytearray] = []
     for row in found:
-        for name in db.cipher.filed(row.tenant, row.entry.keys, version=row.version):
+        names = entry_names(row.entry)
+        for name in db.cipher.filed(row.tenant, names, version=row.version):
             keys += (row.tenant_number, bytearray(name), row.position)
     delete_keys(db, keys)
     positions = [row.position for row in found]
     statements.execute(db, _CLEAR, "?", positions)
     note_newest(db)
     statements.execute(db, _DELETE_EMPTY, "?", positions)
-    _leave_summaries(db, found)
 
 
 def note_newest(db: Connection) -> None:
     """Note the last position, before rows are deleted: none is used twice."""
     db.execute(_NOTE_NEWEST)
-
-
-def _leave_summaries(db: Connection, found: Sequence[EntryRow]) -> None:
-    calls = [
-        (bytearray(name), row.position)
-        for row in found
-        for name in summaries.listed_calls(db, row.tenant, row.entry, version=row.version)
-    ]
-    summaries.remove_entries(db, [row.position for row in found], calls)
 
 
 def insert_keys(db: Connection, values: Sequence[Any]) -> None:

@@ -76,8 +76,8 @@ def slices(value: bytes) -> Iterator[memoryview]:
 
 
 def key_values(row: Row, position: int, tenant: int) -> list[Any]:
-    """Return tenant, key and position of each look-up key of a row."""
+    """Return tenant, name and position of all that a row's entry is filed under."""
     values: list[Any] = []
-    for key in row.keys:
-        values += (tenant, bytearray(key), position)
+    for name in row.names:
+        values += (tenant, bytearray(name), position)
     return values

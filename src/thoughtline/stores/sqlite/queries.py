@@ -13,7 +13,7 @@ from thoughtline.errors import Damaged, KeyGone
 from thoughtline.log.events import Event
 from thoughtline.log.index import MAX_CANDIDATES, IndexEntry
 from thoughtline.stores import rules
-from thoughtline.stores.base import EventPage, SessionSummary, StoreStats
+from thoughtline.stores.base import EventPage, SessionSummary
 from thoughtline.stores.damage import damaged_entry, damaged_events
 from thoughtline.stores.row import RowPlace, kinds_of, open_entry, open_events, open_thoughts
 from thoughtline.stores.sqlite import key_tables, statements
@@ -72,9 +72,6 @@ _TOTALS = """
 SELECT count(*), coalesce(sum(last + 1), 0), coalesce(sum(turns), 0), min(oldest), max(newest)
 FROM sessions WHERE :tenant IS NULL OR tenant = (SELECT number FROM tenants WHERE tenant = :tenant)
 """
-_ENTRY_SUMS = load("sum_entries.sql")
-_ENTRY_TIMES = load("entry_times.sql")
-_LISTED = load("count_listed.sql")
 _EXPIRED = """
 SELECT session FROM sessions
 WHERE session IN (SELECT value FROM json_each(:sessions)) AND touched < :since AND NOT kept
@@ -346,26 +343,6 @@ def sessions(
     ]
 
 
-def stats(db: Connection, tenant: str | None, *, sessions: bool = True) -> StoreStats:
-    """Return the statistics, from summaries and what is not summarised; sessions are counted."""
-    values = {"tenant": tenant}
-    db.execute("BEGIN")
-    try:
-        totals = db.execute(_TOTALS, values).fetchone() if sessions else (0, 0, 0, None, None)
-        sums = db.execute(_ENTRY_SUMS, values).fetchall()
-        first, last = db.execute(_ENTRY_TIMES, values).fetchone()
-        (listed,) = db.execute(_LISTED, values).fetchone()
-    finally:
-        db.execute("ROLLBACK")
-    count, events, turns, oldest, newest = totals
-    return rules.make_stats(
-        sessions=count,
-        events=events,
-        turns=turns,
-        span=(oldest, newest),
-        listed=listed,
-        summaries=[
-            rules.EntrySummary(provider, model, entries, chars, first, last)
-            for provider, model, entries, chars in sums
-        ],
-    )
+def totals(db: Connection, tenant: str | None) -> tuple[Any, ...]:
+    """Return how many sessions, events and turns there are, and when the first and last was."""
+    return tuple(db.execute(_TOTALS, {"tenant": tenant}).fetchone())

@@ -11,10 +11,10 @@ from typing import Any
 from msgspec import Struct
 
 from thoughtline.errors import Damaged, KeyGone, SealError
-from thoughtline.stores.row import RowPlace, open_entry
+from thoughtline.stores.row import RowPlace, entry_names, open_entry
 from thoughtline.stores.sealing.envelope import FORMAT, key_version
 from thoughtline.stores.sealing.vault import ValueCounts
-from thoughtline.stores.sqlite import filed_entries, key_tables, summaries
+from thoughtline.stores.sqlite import filed_entries, key_tables
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.packed import row_place
 
@@ -113,38 +113,30 @@ def _reseal(db: Connection, position: int) -> bool:
             else bytearray()
             for column, value in (("memo", memo), ("thoughts", thoughts), ("said", said))
         ]
-        refiled = bool(memo) and _refile(db, (number, position), place, memo, bytes(values[0]))
+        if memo:
+            _refile(db, (number, position), place, memo, bytes(values[0]))
     except KeyGone:  # of a tenant that is being deleted
         return False
     except Damaged as error:
         raise Damaged(f"session {place.session!r}: {error}") from error
     db.execute(_UPDATE, (*values, position))
-    if refiled:
-        summaries.add_again(db, [position])
     return True
 
 
 def _refile(
     db: Connection, numbers: tuple[int, int], place: RowPlace, memo: bytes, new_memo: bytes
-) -> bool:
-    """File an entry under other names, if its new memo has others; whether it was so.
+) -> None:
+    """File an entry under other names, if its new memo has others.
 
     `numbers` are the tenant's and the entry's position.
     """
-    tenant, position = numbers
-    entry = open_entry(memo, place, db.cipher)
-    before, after = key_version(memo), key_version(new_memo)
-    # An entry without look-up keys may still have listed calls.
-    names = [*entry.keys, *map(summaries.call_name, entry.calls)]
-    old, new = (db.cipher.filed(place.tenant, names, version=v) for v in (before, after))
-    if old == new:
-        return False
-    count = len(entry.keys)
-    filed_entries.delete_keys(db, _key_rows(tenant, old[:count], position))
-    filed_entries.insert_keys(db, _key_rows(tenant, new[:count], position))
-    calls = summaries.listed_calls(db, place.tenant, entry, version=before)
-    summaries.remove_entries(db, [position], [(bytearray(call), position) for call in calls])
-    return True
+    names = entry_names(open_entry(memo, place, db.cipher))
+    versions = key_version(memo), key_version(new_memo)
+    old, new = (db.cipher.filed(place.tenant, names, version=one) for one in versions)
+    if old != new:
+        tenant, position = numbers
+        filed_entries.delete_keys(db, _key_rows(tenant, old, position))
+        filed_entries.insert_keys(db, _key_rows(tenant, new, position))
 
 
 def _key_rows(tenant: int, names: Sequence[bytes], position: int) -> list[Any]:

@@ -248,7 +248,7 @@ def _look_up(db: Connection, batches: Sequence[InsertBatch]) -> ExistingRows:
             if row.id or row.memo:
                 turns += (session, row.turn, row.id)
             if plain:
-                for key in row.keys:
+                for key in row.entry.keys if row.entry else ():
                     keys += (tenant, bytearray(key))
     statement, values = _question(sessions, tenants, turns, keys)
     known, numbers, found, taken, refused, *last = db.execute(statement, values).fetchone()

@@ -139,6 +139,8 @@ class _Salvager:
             self._sessions |= {row[0]: _SessionCopy(row) for row in found}
         self._copy_keys()
         self._copy_rows()
+        for row in self._read_all("SELECT * FROM turn_counts"):
+            self._new.execute("INSERT INTO turn_counts VALUES (?, ?, ?, ?, ?, ?)", row)
         copies = self._sessions.values()
         times = [(s.created, s.touched, s.session) for s in copies]
         self._new.executemany("UPDATE sessions SET created=?, touched=? WHERE session=?", times)

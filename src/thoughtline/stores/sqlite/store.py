@@ -13,6 +13,7 @@ Durability. When `append` returns, its batch is committed to the file's write-ah
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -21,6 +22,7 @@ from thoughtline.clock import Clock, SystemClock
 from thoughtline.errors import Unavailable
 from thoughtline.log.events import Event
 from thoughtline.log.index import IndexEntry
+from thoughtline.log.turn_counts import TurnCounts
 from thoughtline.stores import rules
 from thoughtline.stores.base import (
     ALL_ENTRIES,
@@ -36,11 +38,10 @@ from thoughtline.stores.base import (
     SessionSummary,
     StoreStats,
     ThoughtEntry,
-    TurnCountPage,
 )
 from thoughtline.stores.deletions import NotedDeletion
 from thoughtline.stores.sqlite import entries as entry_queries
-from thoughtline.stores.sqlite import key_tables, queries, session_index, summaries, upkeep
+from thoughtline.stores.sqlite import key_tables, queries, session_index, upkeep
 from thoughtline.stores.sqlite import purge as purges
 from thoughtline.stores.sqlite import search as searches
 from thoughtline.stores.sqlite import turn_counts as counts
@@ -49,7 +50,7 @@ from thoughtline.stores.sqlite.inserts import insert_batch
 from thoughtline.stores.sqlite.migrations import NotMigrated
 from thoughtline.stores.sqlite.readers import ReaderPool
 from thoughtline.stores.sqlite.subscribers import Subscriber, Subscribers
-from thoughtline.stores.sqlite.upkeep import MAX_BEHIND, Upkeep
+from thoughtline.stores.sqlite.upkeep import Upkeep
 from thoughtline.stores.sqlite.wal_index import unmap_deleted
 from thoughtline.stores.sqlite.writer import Work, Writer
 
@@ -102,7 +103,7 @@ class SqliteStore:
             self._file, self._clock, self._subscribers, touch_every=touch_every
         )
         self._readers = self._readers_type(self._file, readers)
-        self._upkeep = Upkeep(self._read, self._writer.run, self._clock, self._writer.fresh_counts)
+        self._upkeep = Upkeep(self._read, self._writer.run)
 
     async def append(self, batch: Batch) -> int:
         if batch.heavy:
@@ -230,10 +231,11 @@ class SqliteStore:
 
     async def _write_hits(self) -> None:
         if self._writer.touched:
-            try:
-                await self._writer.run(_no_work)
-            except Unavailable:  # a listing with hits of a minute ago is better than none
-                return
+            await self._write_noted()
+
+    async def _write_noted(self) -> None:
+        with suppress(Unavailable):  # a listing with hits of a minute ago is better than none
+            await self._writer.run(_no_work)
 
     async def purge(
         self,
@@ -318,15 +320,11 @@ class SqliteStore:
         return count
 
     async def stats(self, *, tenant: str | None = None, sessions: bool = True) -> StoreStats:
-        if await self._read(partial(summaries.behind, most=MAX_BEHIND + 1)) > MAX_BEHIND:
-            self._upkeep.summarise_soon()
-        return await self._read(partial(queries.stats, tenant=tenant, sessions=sessions))
+        return await self._read(partial(entry_queries.stats, tenant=tenant, sessions=sessions))
 
-    async def turn_counts(self, *, seconds: int, since: float) -> TurnCountPage:
-        page = await self._read(partial(counts.turn_counts, seconds=seconds, since=since))
-        if not page.complete:
-            self._upkeep.summarise_soon()
-        return page
+    async def turn_counts(self, *, seconds: int, since: float) -> list[TurnCounts]:
+        await self._write_noted()
+        return await self._read(partial(counts.turn_counts, seconds=seconds, since=since))
 
     @property
     def vault(self) -> "SqliteVault":
@@ -344,12 +342,8 @@ class SqliteStore:
     async def look_at_running(self, node: str) -> Mapping[str, bytes]:
         return {}
 
-    async def summarise(self) -> None:
-        await self._upkeep.summarise()
-
     async def close(self) -> None:
         self._subscribers.close()
-        await self._upkeep.close()
         await self._writer.close()
         await self._readers.close()
         unmap_deleted()

@@ -7,7 +7,8 @@ the path is still the one it wrote to, and only then answers. When something in 
 group is written once more with every batch in a savepoint of its own, so that only the culprit
 fails. The thread survives every error: the next job opens the file again if necessary.
 
-Hits are not written as they come: they are collected and written together, every `touch_every`.
+Hits are not written as they come: they are collected and written together, every `touch_every`, and
+so are the counts of turns, every `ADD_EVERY`.
 
 The writer also knows whether another process has written (`changes`): SQLite's `data_version` of
 its connection changes by the commits of others and not by its own, and all of ours are its own. It
@@ -29,14 +30,14 @@ from msgspec import Struct
 from thoughtline.clock import Clock
 from thoughtline.errors import StoreError, Unavailable
 from thoughtline.stores.base import Batch
-from thoughtline.stores.sqlite import rows, statements
+from thoughtline.stores.sqlite import rows, statements, turn_counts
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.file import DatabaseFile, code, is_file_trouble
-from thoughtline.stores.sqlite.fresh_counts import FreshCounts
 from thoughtline.stores.sqlite.inserts import InsertBatch, pack_batch
 from thoughtline.stores.sqlite.just_written import JustWritten
 from thoughtline.stores.sqlite.subscribers import Subscribers
 from thoughtline.stores.sqlite.wal_index import WalIndex
+from thoughtline.stores.turn_counting import ADD_EVERY, CountRow, TurnCounting
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -90,6 +91,8 @@ class Writer:
         self._closing = False
         self._hits: dict[str, float] = {}
         self._hits_due = 0  # monotonic time at which the hits are to be written
+        self.counting = TurnCounting()
+        self._counts_due = 0
         self._db: Connection | None = None
         self._inode: tuple[int, int] | None = None
         self._in_use = threading.Lock()  # the connection is used, by the thread or by `changes`
@@ -100,7 +103,6 @@ class Writer:
         self._header: bytes | None = None  # of the WAL index, when that was the version
         self._changes = 0
         self.just_written = JustWritten()
-        self.fresh_counts = FreshCounts()
 
     # -- for event loops ---------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ class Writer:
     def _run(self) -> None:
         while not self._closing or self._jobs:
             self._serve_next()
-        self._write_hits()
+        self._write_noted()
         with self._in_use:
             self._disconnect()
             self._close_failed()
@@ -224,11 +226,11 @@ class Writer:
     def _serve_next(self) -> None:
         """Wait for jobs and do them; nothing holds them when this returns."""
         timeout = None
-        if self._hits:
+        if due := self._due():
             now = self._clock.mono()
-            if now >= self._hits_due:
-                self._write_hits()
-            timeout = max(self._hits_due - now, 0) / 1e9
+            if now >= due:
+                self._write_noted()
+            timeout = max(due - now, 0) / 1e9
         if not self._jobs:
             try:
                 self._wake.get(timeout=timeout)
@@ -236,6 +238,11 @@ class Writer:
                 return
         if jobs := self._take():
             self._serve(jobs)
+
+    def _due(self) -> int:
+        """Return when hits or counts are to be written; 0: there are none."""
+        due = [self._hits_due] if self._hits else []
+        return min([*due, self._counts_due] if self.counting else due, default=0)
 
     def _take(self) -> list[_Job]:
         """Take the batches that are queued next to one another, or one function."""
@@ -253,7 +260,8 @@ class Writer:
 
     def _serve(self, jobs: Sequence[_Job]) -> None:
         """Do the jobs and set their results, or the error."""
-        written, work = None, jobs[0].work
+        written: Sequence[InsertBatch] = ()
+        work = jobs[0].work
         try:
             if isinstance(work, InsertBatch):
                 written = self._append(jobs)
@@ -271,17 +279,24 @@ class Writer:
                 loop.call_soon_threadsafe(_set_results, done)
             except RuntimeError:  # that loop is closed: nobody waits
                 continue
-        if written is not None and written.first is not None:
-            self.fresh_counts.add(written.appended, written.first, written.last)
+        if written:
+            self._count(written)
+
+    def _count(self, written: Sequence[InsertBatch]) -> None:
+        """Count what was written, when those who wait for it have their answer."""
+        if not self.counting:
+            self._counts_due = self._clock.mono() + int(ADD_EVERY * 1e9)
+        for insert in written:
+            self.counting.add(insert.batch.session, insert.batch.drafts)
 
     def _do(self, work: Work[Any]) -> object:
         """Run a function, in a transaction of its own."""
-        self._write_hits()
+        self._write_noted()
         self.just_written.clear()
         return self._transact(work)
 
-    def _append(self, jobs: Sequence[_Job]) -> rows.WriteResult | None:
-        """Write the batches of a group; returns what was written, if it was not one by one."""
+    def _append(self, jobs: Sequence[_Job]) -> Sequence[InsertBatch]:
+        """Write the batches of a group; returns those that were not there yet."""
         inserts = [job.work for job in jobs if isinstance(job.work, InsertBatch)]
         now = self._clock.wall()
         try:
@@ -295,13 +310,13 @@ class Writer:
             self.just_written.clear()
             results, appended = self._transact(lambda db: self._one_by_one(db, inserts, now))
             self._finish(jobs, results, appended)
-            return None
+            return appended
         if written.hits:
             self.touch(written.hits, now)
         if written.names is not None:
             self.just_written.add(written.appended, changes, written.names, written.quarantined)
         self._finish(jobs, written.results, written.appended)
-        return written
+        return written.appended
 
     def _finish(
         self, jobs: Sequence[_Job], results: Sequence[object], appended: Sequence[InsertBatch]
@@ -340,18 +355,28 @@ class Writer:
             db.execute("RELEASE batch")
         return results, appended
 
-    def _write_hits(self) -> None:
+    def _write_noted(self) -> None:
+        """Write hits and counts together, if that can be: otherwise they are written later."""
         with self._lock:
             hits, self._hits = self._hits, {}
-        if not hits:
+        if not hits and not self.counting:
             return
+        values = list(chain.from_iterable(hits.items()))
+        now, counts = self._clock.wall(), list[CountRow]()
+
+        def write(db: Connection) -> None:
+            statements.execute(db, _TOUCH, "(?, ?)", values)
+            counts.extend(turn_counts.take(db, self.counting, now))
+            turn_counts.add(db, counts, now)
+
         try:
-            values = list(chain.from_iterable(hits.items()))
-            self._transact(lambda db: statements.execute(db, _TOUCH, "(?, ?)", values))
+            self._transact(write)
         except (sqlite3.Error, StoreError):
+            self.counting.give_back(counts)
             with self._lock:
                 self._hits = hits | self._hits
-                self._hits_due = self._clock.mono() + self._touch_every
+            self._hits_due = self._clock.mono() + self._touch_every
+            self._counts_due = self._clock.mono() + int(ADD_EVERY * 1e9)
 
     # -- the connection ----------------------------------------------------------------------
 

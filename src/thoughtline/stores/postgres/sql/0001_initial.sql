@@ -116,12 +116,11 @@ CREATE TABLE gone (
 CREATE INDEX gone_by_tenant ON gone (tenant, epoch);
 CREATE INDEX gone_by_time ON gone (at);
 
--- Work that one node does for all, and how far it is.
+-- Work that one node does for all.
 CREATE TABLE jobs (
     name    text PRIMARY KEY,
     holder  text NOT NULL,
-    until   timestamptz NOT NULL,
-    cursor  numeric NOT NULL DEFAULT 0
+    until   timestamptz NOT NULL
 );
 
 -- What became of thoughts, per interval; deleting sessions does not change what happened.
@@ -571,27 +570,9 @@ LANGUAGE sql AS $$
     INSERT INTO gone SELECT tenant_, epoch, store_time(now_), what_ FROM tenants WHERE tenant = tenant_
 $$;
 
--- Adds to the counts of intervals, if nobody has counted these events since.
-CREATE FUNCTION add_counts(
-    before numeric, after numeric, seconds_ int[], at_ bigint[], provider_ bytea[], model_ bytea[],
-    name_ text[], count_ bigint[]
-) RETURNS bool LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO jobs VALUES ('turn counts', '', now(), 0) ON CONFLICT DO NOTHING;
-    UPDATE jobs SET cursor = after WHERE name = 'turn counts' AND cursor = before;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    INSERT INTO turn_counts AS t
-    SELECT * FROM unnest(seconds_, at_, provider_, model_, name_, count_)
-    ON CONFLICT (seconds, at, provider, model, name) DO UPDATE SET count = t.count + excluded.count;
-    RETURN true;
-END
-$$;
-
 -- Takes or renews a lease on a job; whether this holder has it now.
 CREATE FUNCTION lease(name_ text, holder_ text, seconds float8) RETURNS bool LANGUAGE sql AS $$
-    INSERT INTO jobs AS j VALUES (name_, holder_, clock_timestamp() + seconds * interval '1 s', 0)
+    INSERT INTO jobs AS j VALUES (name_, holder_, clock_timestamp() + seconds * interval '1 s')
     ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
     WHERE j.holder = excluded.holder OR j.until < clock_timestamp()
     RETURNING true
@@ -616,7 +597,7 @@ $$;
 CREATE FUNCTION look_at_running(node_ text) RETURNS TABLE (node text, data bytea)
 LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO jobs AS j VALUES ('look at running', '', clock_timestamp() + interval '10 s', 0)
+    INSERT INTO jobs AS j VALUES ('look at running', '', clock_timestamp() + interval '10 s')
     ON CONFLICT (name) DO UPDATE SET until = excluded.until
     WHERE j.until < clock_timestamp() + interval '5 s';
     DELETE FROM running AS r WHERE r.seen < clock_timestamp() - interval '1 min';

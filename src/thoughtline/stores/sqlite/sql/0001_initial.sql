@@ -62,7 +62,13 @@ CREATE INDEX batches_by_session ON batches (session, first);
 CREATE INDEX batches_by_turn ON batches (turn, session);
 CREATE INDEX batches_continuing ON batches (parent) WHERE parent <> '';
 
--- Where index entries are found: the key (blinded, if the file is sealed) and the row.
+-- All that listings and statistics of thoughts ask for: they do not read the rows.
+CREATE INDEX batches_listed ON batches
+    (position, session, provider, endpoint, model, asked, entries, chars, ended)
+WHERE entries > 0;
+
+-- Where index entries are found: the key, or the name of a tool call (blinded, if the file is
+-- sealed), and the row.
 CREATE TABLE lookup_keys (
     tenant    INTEGER NOT NULL REFERENCES tenants (number),
     name      BLOB NOT NULL,
@@ -81,52 +87,16 @@ CREATE TABLE pointers (
 CREATE INDEX pointers_about ON pointers (about);
 CREATE INDEX pointers_by_session ON pointers (session);
 
--- Summaries: what listings and statistics read in place of a million rows. They are derived, and
--- follow the tables in slices; `summarised` says how far they are. Appends do not write them.
-CREATE TABLE entry_groups (
-    number    INTEGER PRIMARY KEY,
-    tenant    INTEGER NOT NULL REFERENCES tenants (number),
-    provider  TEXT NOT NULL,
-    endpoint  TEXT NOT NULL,
-    model     TEXT NOT NULL,
-    entries   INTEGER NOT NULL,  -- turns with thoughts
-    chars     INTEGER NOT NULL,
-    UNIQUE (tenant, provider, endpoint, model)
-) STRICT;
-
-CREATE TABLE listed_entries (
-    position  INTEGER PRIMARY KEY REFERENCES batches (position),
-    kind      INTEGER NOT NULL REFERENCES entry_groups (number),
-    shown     INTEGER NOT NULL,  -- how many rows it makes in a listing: one per call
-    chars     INTEGER NOT NULL,
-    at        REAL NOT NULL
-) STRICT;
-
-CREATE INDEX listed_entries_by_kind ON listed_entries (kind, position);
-CREATE INDEX listed_entries_by_time ON listed_entries (at);
-
-CREATE TABLE listed_calls (
-    call      BLOB NOT NULL,     -- blinded, if the file is sealed
-    position  INTEGER NOT NULL REFERENCES batches (position),
-    PRIMARY KEY (call, position)
-) STRICT, WITHOUT ROWID;
-
 -- What became of thoughts, per interval; deleting sessions does not change what happened.
 CREATE TABLE turn_counts (
     seconds   INTEGER NOT NULL,  -- length of the interval
     at        INTEGER NOT NULL,  -- when it began
     provider  TEXT NOT NULL,
     model     TEXT NOT NULL,
-    counts    TEXT NOT NULL,     -- JSON: name → count
-    PRIMARY KEY (seconds, at, provider, model)
+    name      TEXT NOT NULL,
+    count     INTEGER NOT NULL,
+    PRIMARY KEY (seconds, at, provider, model, name)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TABLE summarised (
-    source    TEXT PRIMARY KEY,
-    position  INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
-INSERT INTO summarised VALUES ('entries', 0), ('events', 0);
 
 -- Keys of tenants, wrapped by master keys that are not in this file, and which of those wraps what
 -- is new. See `stores/sealing`.
