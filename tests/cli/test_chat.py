@@ -80,12 +80,12 @@ def test_a_model_by_the_name_that_is_listed(monkeypatch):
 
 @pytest.mark.parametrize("arguments", [["--model", "sim/claude"], ["--provider", "sim/claude"]])
 def test_a_simulated_model_by_the_name_that_the_gateway_knows(arguments):
-    assert "claude-sonnet-4-5 (claude)" in run("chat", *arguments, says="Hi\n").stderr
+    assert "claude-opus-5-5 (claude)" in run("chat", *arguments, says="Hi\n").stderr
 
 
 def test_a_session_goes_on_with_whom_it_talked_with():
     run("chat", "--model", "sim/claude", says="Hi\n")
-    assert "claude-sonnet-4-5 (claude)" in run("chat", "--session", "last", says="x\n").stderr
+    assert "claude-opus-5-5 (claude)" in run("chat", "--session", "last", says="x\n").stderr
 
 
 def test_a_refusal_is_a_failure():

@@ -128,7 +128,7 @@ def test_another_place(folder):
 def test_a_place_that_cannot_be(folder):
     result = run("--path", "no/such/folder.toml")
     assert result.exit_code == 1
-    assert "cannot write no/such/folder.toml: No such file" in result.output
+    assert "cannot write no/such/folder.toml: there is no such folder" in result.output
 
 
 def test_a_home_that_cannot_be_written_leaves_no_settings_behind(folder):

@@ -161,6 +161,14 @@ def test_a_gateway_that_runs_is_used_and_stays(launch, port, tmp_path):
             serve.terminate()
 
 
+def test_a_model_that_did_not_think_is_said(launch):
+    code, _, err = done(launch("claude", "--model", "sim/claude-4-5", code=ASK))
+    assert code == 7, err
+    assert "0 thoughts kept, in 2 sessions: the model was not asked to think" in err
+    code, _, err = done(launch("claude", "--model", "sim/claude-4-5", "--effort", "low", code=ASK))
+    assert code == 7 and "2 thoughts kept, in 2 sessions\n" in err, err
+
+
 LOST = """
 import os, urllib.error, urllib.request
 url = os.environ["ANTHROPIC_BASE_URL"].replace("/u/sim", "/u/nobody", 1) + "/v1/messages"

@@ -36,7 +36,7 @@ async def test_the_simulators_wire_leads_nowhere_else():
 def test_a_provider_of_the_library_has_the_wire_that_leads_to_it():
     sim = simulated.provider("claude")
     assert isinstance(simulated.wire_to(sim), simulated.SimWire)
-    assert sim.options == simulated.FIELDS["claude"]
+    assert sim.options == simulated.FIELDS["claude-bound"]
     real = simulated.Provider("deepseek", model="deepseek-v4-pro")
     assert isinstance(simulated.wire_to(real), HttpWire)
     with pytest.raises(ValueError, match="nobody"):
@@ -47,3 +47,13 @@ def test_a_provider_of_the_library_has_the_wire_that_leads_to_it():
 def test_every_simulated_provider_has_a_row_of_the_policy_table(name):
     assert simulated.upstream(f"sim/{name}").policy in policy_names()
     assert simulated.provider(name).policy == simulated.upstream(f"sim/{name}").policy
+
+
+def test_the_plain_name_is_the_present_generation():
+    present, before = simulated.upstream("sim/claude"), simulated.upstream("sim/claude-4-5")
+    assert (present.served, before.served) == ("claude-opus-5-5", "claude-sonnet-4-5")
+    assert {"sim/claude", "sim/claude-4-5"} <= simulated.models().keys()
+    for name in simulated.models():
+        made = simulated.provider(name.removeprefix(simulated.PREFIX))
+        assert simulated.upstream(name).base_url == made.base_url
+        assert f"sim/{made.name}" == name

@@ -148,7 +148,7 @@ async def _last_provider(log: Log, session: str, otherwise: Provider) -> Provide
         return otherwise
     model = last.asked or last.model
     if last.endpoint.startswith(SCHEME):
-        name = last.endpoint.removeprefix(SCHEME)
+        name = simulated.plain_name(last.endpoint.removeprefix(SCHEME))
         provider = simulated.provider(name, model, options=otherwise.options)
         return replace(provider, overrides=otherwise.overrides)
     for known in PROVIDERS:

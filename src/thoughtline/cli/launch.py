@@ -307,7 +307,9 @@ def _say_after(running: LaunchGateway) -> None:
         return
     plural = "" if kept.thoughts == 1 else "s"
     sessions = "1 session" if len(kept.sessions) == 1 else f"{len(kept.sessions)} sessions"
-    _say(f"{kept.thoughts} thought{plural} kept, in {sessions}")
+    why = ": the model was not asked to think, or did not; --effort high asks it"
+    why = "" if kept.thoughts else why
+    _say(f"{kept.thoughts} thought{plural} kept, in {sessions}{why}")
     _say(f"look: thoughtline show {kept.sessions[0]}, or {page}#/sessions/{kept.sessions[0]}")
 
 

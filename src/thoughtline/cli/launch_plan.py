@@ -141,11 +141,12 @@ def choose_model(tool: LaunchTool, model: str, settings: Settings) -> ChosenMode
 
 def _check_simulated(upstream: str, model: str) -> None:
     """Refuse a simulated model that does not exist; only of those is it known beforehand."""
-    from thoughtline.testing import PROVIDERS
+    from thoughtline.cli import simulated
 
     name = model.partition("/")[0]
-    if upstream == SIMULATED and name not in PROVIDERS:
-        hint = did_you_mean(name, PROVIDERS, f"known are: {', '.join(PROVIDERS)}")
+    if upstream == SIMULATED and simulated.upstream(name) is None:
+        known = [one.removeprefix(simulated.PREFIX) for one in simulated.models()]
+        hint = did_you_mean(name, known, f"known are: {', '.join(known)}")
         raise SettingsError(f"there is no simulated model sim/{name}; {hint}")
 
 

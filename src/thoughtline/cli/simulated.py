@@ -52,6 +52,10 @@ POLICIES = {
 }
 """Which policy row stands for a simulated provider, where the names differ."""
 
+_SIMULATORS = {"claude": "claude-bound", "claude-4-5": "claude"}
+"""Generations of a model: the present one has the plain name, the one before has its version."""
+_PLAIN = {simulator: name for name, simulator in _SIMULATORS.items()}
+
 FIELDS: dict[str, dict[str, Any]] = {
     "claude": {"thinking": {"type": "enabled", "budget_tokens": 2048}},
     "claude-bound": {"thinking": {"type": "adaptive"}},
@@ -64,6 +68,7 @@ def upstream(
 ) -> Upstream | None:
     """The simulated upstream that a model's name asks for; `wire` is what leads to it."""
     name, _, rest = model.removeprefix(PREFIX).partition("/")
+    name = _SIMULATORS.get(name, name)
     if name not in PROVIDERS:
         return None
     return Upstream(
@@ -87,15 +92,15 @@ def provider(
     key: str = "",
 ) -> Provider:
     """A simulated provider for the library; raises `ValueError` for one that does not exist."""
-    sim = simulator(name)
+    sim = simulator(_SIMULATORS.get(name, name))
     return Provider(
-        name,
+        plain_name(sim.provider),
         model=model or sim.models()[0],
         key=key,
-        base_url=f"{SCHEME}{name}",
+        base_url=f"{SCHEME}{sim.provider}",
         dialect=sim.dialect,
-        policy=policy or POLICIES.get(name, name),
-        options=FIELDS.get(name, {}) | (options or {}),
+        policy=policy or POLICIES.get(sim.provider, sim.provider),
+        options=FIELDS.get(sim.provider, {}) | (options or {}),
     )
 
 
@@ -115,7 +120,12 @@ def assistants(pause: Pause = asyncio.sleep) -> SimWire:
 
 def models() -> dict[str, str]:
     """Names that a client may ask for, one per simulated provider, and the dialect of each."""
-    return {f"{PREFIX}{name}": simulator(name).dialect for name in PROVIDERS}
+    return {f"{PREFIX}{plain_name(name)}": simulator(name).dialect for name in PROVIDERS}
+
+
+def plain_name(simulator: str) -> str:
+    """The name that people ask for, of a simulator."""
+    return _PLAIN.get(simulator, simulator)
 
 
 class _Answer:
@@ -183,10 +193,11 @@ def _other_dialect(sim: Simulator, asked: Request) -> Reply | None:
     spoken = parse(asked.method, asked.path).dialect
     if spoken in ("", sim.dialect):
         return None
-    path = DIALECTS[sim.dialect].request_path(f"sim%2F{sim.provider}", stream=False)
-    others = [name for name in PROVIDERS if simulator(name).dialect == spoken]
+    model = f"{PREFIX}{plain_name(sim.provider)}"
+    path = DIALECTS[sim.dialect].request_path(quote(model, safe=""), stream=False)
+    others = [name.removeprefix(PREFIX) for name, dialect in models().items() if dialect == spoken]
     text = (
-        f"the model sim/{sim.provider} is not served at {asked.path}; it is at {path}, "
+        f"the model {model} is not served at {asked.path}; it is at {path}, "
         f"and the simulated providers here are: {', '.join(others)}"
     )
     return json_reply(404, {"error": {"message": text, "type": "not_found_error"}})
@@ -212,4 +223,4 @@ def _without_prefix(sim: Simulator, asked: Request) -> Request:
 
 def _served(sim: Simulator, model: str) -> str:
     name, _, rest = model.removeprefix(PREFIX).partition("/")
-    return (rest or sim.models()[0]) if name == sim.provider else model
+    return (rest or sim.models()[0]) if _SIMULATORS.get(name, name) == sim.provider else model

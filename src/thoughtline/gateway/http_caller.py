@@ -86,7 +86,7 @@ class HttpCaller(HttpAnswer):
         if provider and resumed is not None:
             whole = partial(resumed.whole, request, self.dialect)
             asked, resumed = await run_for(resumed.body, whole), None
-        elif where.upstream.asked and not provider:
+        elif (where.upstream.asked or where.upstream.effort) and not provider:
             named, effort = self._renamed(where.upstream), "" if counts else where.upstream.effort
             takes = goal.target.policy.takes
             asking = partial(with_effort, request, self.dialect, effort, takes)
@@ -175,6 +175,8 @@ class HttpCaller(HttpAnswer):
 
     def _renamed(self, upstream: Upstream) -> Fields:
         """The members that say the upstream's name of the model; a path says it by itself."""
+        if not upstream.asked:
+            return {}
         if self.route.model:
             self.route = with_model(self.route, upstream.served)
             return {}
