@@ -70,7 +70,7 @@ test: lint $(CLIENTS) $(SMALL) $(VENV)/.browser $(VENV)/.servers ## set up, then
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 # In process, with few examples: what a mistake breaks first.
-QUICK := log dialects replay providers engine translation verify checks
+QUICK := checks log replay providers verify dialects engine
 check: lint ## style, types and what starts no process, in a minute: for while you work
 	$(say) "pytest, the quick part"
 	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(QUICK:%=tests/%) $(PYTEST_ARGS)
