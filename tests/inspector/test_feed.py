@@ -277,7 +277,7 @@ async def test_an_old_session_that_runs_again_is_on_top(stage):
         return [("tenant-a", Turn(id="x", session="s0", started=1_790_009_999.0))]
 
     stage.api._session_list._find_running = running
-    assert (await asked(stage.api.sessions))["sessions"][0]["id"] != "s0"  # where it stands
+    assert (await asked(stage.api.sessions))["sessions"][0]["id"] == "s0"
     page = await asked(stage.api.sessions, query=b"limit=2")
     assert [one["id"] for one in page["sessions"]] == ["s0", "s3", "s2"]
     assert (page["sessions"][0]["status"], page["sessions"][0]["turns"]) == ("running", 2)
