@@ -1,8 +1,9 @@
 """Makes the README and the links that a package index shows: there, a relative link leads nowhere.
 
 Where the project lives is said by whoever builds it (`SOURCE_URL=https://… uv build`), as the
-release does. Then `[project.urls]` and every link and picture of the README point there. Without
-it a relative link becomes the linked text, and a relative picture its description.
+release does. Then `[project.urls]` and every link and picture of the README point there, and its
+command that installs has that address in place of REPOSITORY. Without it a relative link becomes
+the linked text, and a relative picture its description.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:)([^)\s]+)\)")
+_EXPLANATION = re.compile(r" \(REPOSITORY [^)]*\)")
 
 
 def package_readme(text: str, source: str = "") -> str:
@@ -26,6 +28,8 @@ def package_readme(text: str, source: str = "") -> str:
             )
         return f"*{label}*" if image else label
 
+    if source:
+        text = _EXPLANATION.sub("", text).replace("REPOSITORY", source.rstrip("/"))
     return _LINK.sub(link, text)
 
 

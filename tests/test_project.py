@@ -238,6 +238,12 @@ def test_no_example_asks_for_a_model_that_is_about_to_end():
     assert [short(file) for file in files if ended.search(file.read_text("utf-8"))] == []
 
 
+def test_nothing_asks_for_a_package_that_no_index_has():
+    asked = re.compile(r"\binstall[ \w'\"`]* ['\"`]*thoughtline(?:\[[\w,]*\])?['\"`](?! @)")
+    files = [*DOCUMENTS, *MODULES]
+    assert [short(file) for file in files if asked.search(file.read_text("utf-8"))] == []
+
+
 def test_every_page_is_in_the_index():
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text("utf-8"))}

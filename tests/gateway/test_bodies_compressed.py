@@ -59,7 +59,7 @@ async def test_without_the_extra_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(bodies, "_zstd", lambda: None)
     answer, _ = await post("zstd", PACKERS["zstd"](PLAIN))
     assert answer.status == 415
-    assert "install `thoughtline[zstd]`" in answer.json["error"]["message"]
+    assert "install `zstandard` beside Thoughtline" in answer.json["error"]["message"]
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd", "deflate"])

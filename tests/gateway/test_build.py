@@ -192,5 +192,5 @@ def test_traces_without_the_package_are_explained(monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", missing)
     settings = configured(telemetry=TelemetrySettings(otel_endpoint="http://localhost:4318"))
-    with pytest.raises(SettingsError, match=r"pip install 'thoughtline\[otel\]'"):
+    with pytest.raises(SettingsError, match=r"install `opentelemetry-sdk`"):
         build(settings, env=ENV)

@@ -116,8 +116,8 @@ def check_encoding(encoding: str) -> None:
         raise GatewayError(
             415,
             f"the body is compressed as {encoding!r}, which cannot be read here; send it plain or "
-            f"as {bodies.supported_encodings()} (zstd: install `thoughtline[zstd]`), or do "
-            "without replay (`x-thoughtline-replay: off`)",
+            f"as {bodies.supported_encodings()} (zstd: install `zstandard` beside Thoughtline), "
+            "or do without replay (`x-thoughtline-replay: off`)",
             "unsupported_encoding",
         )
 

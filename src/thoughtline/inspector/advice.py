@@ -15,7 +15,7 @@ _BY_CODE = {
     "not_found": "Look at the client's base URL and path.",
     "invalid_json": "The client sent a body that is not JSON: its words say where it goes wrong.",
     "invalid_path": "Write the path without `..`.",
-    "unsupported_encoding": "Send the body uncompressed, or install `thoughtline[zstd]`.",
+    "unsupported_encoding": "Send the body plain, or install `zstandard` beside Thoughtline.",
     "request_too_large": "Shorten the conversation, or raise `server.max_body_bytes`.",
     "thought_missing": "Start a new conversation, or do without strict mode for this one.",
     "previous_response_not_found": "Send the whole conversation: what the request goes on from is "

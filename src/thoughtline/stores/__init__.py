@@ -86,7 +86,7 @@ def _open_shared(
         if error.name != "asyncpg":
             raise
         raise StoreError(
-            "a postgresql:// store needs the package asyncpg; install thoughtline[postgres]"
+            "a postgresql:// store needs the package asyncpg: install it beside Thoughtline"
         ) from None
     return PostgresStore(
         url, clock=clock, fingerprint=fingerprint, upgrade=upgrade, keychain=keychain

@@ -11,7 +11,7 @@ wire is the transport inside it.
 - `request`    one request as the proxy's client, and the inner transport as its wire
 - `threads`    an event loop for callers without one, and streams that cross over
 
-Needs httpx2: `pip install "thoughtline[sdk]"`.
+Needs the package httpx2, which the extra `sdk` brings.
 """
 
 from thoughtline.transports.transport import AsyncTransport, Transport

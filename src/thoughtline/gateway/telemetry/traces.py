@@ -101,8 +101,9 @@ def connect(endpoint: str) -> Traces:
         otlp = importlib.import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     except ImportError as error:
         raise SettingsError(
-            "`telemetry.otel_endpoint` is set, but OpenTelemetry is not installed; "
-            "install it with `pip install 'thoughtline[otel]'`, or leave the setting empty"
+            "`telemetry.otel_endpoint` is set, but OpenTelemetry is not installed; install "
+            "`opentelemetry-sdk` and `opentelemetry-exporter-otlp-proto-http` beside Thoughtline, "
+            "or leave the setting empty"
         ) from error
     url = endpoint.rstrip("/")
     url = url if url.endswith("/v1/traces") else f"{url}/v1/traces"
