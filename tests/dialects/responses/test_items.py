@@ -1,5 +1,7 @@
 """Items of a Responses conversation: whose they are, and which part each one is."""
 
+import pytest
+
 from support.responses_items import fc, msg, read, result, rs, shapes, user
 from thoughtline.log import keys
 from thoughtline.log.parts import Blob, Call, Carrier, Text, ToolKind
@@ -96,3 +98,12 @@ def test_a_call_knows_its_namespace_and_a_search_what_it_looks_for():
     assert (inner.name, inner.namespace) == ("f", "mcp__files")
     assert (found.name, found.arguments) == ("tool_search", '{"query":"files"}')
     assert found.kind is ToolKind.SEARCH
+
+
+@pytest.mark.parametrize("control", ["configuration_update", "additional_tools"])
+def test_settings_on_the_way_belong_to_no_turn(control):
+    setting = {"type": control, "id": "cfg_1", "reasoning": {"effort": "low"}}
+    plain = read(user(), fc(), user())
+    for history in ([user(), fc(), setting, user()], [user(), setting, fc(), user()]):
+        assert shapes(read(*history)) == shapes(plain)
+        assert [turn.input for turn in read(*history).turns] == [t.input for t in plain.turns]

@@ -24,7 +24,8 @@ ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
 _LETTERS = {"reasoning": "t", "message": "x"} | dict.fromkeys(ARGUMENTS, "c")
 _PREFIXES = {"rs_": "t", "msg_": "x", "fc_": "c", "ctc_": "c"}
 _INPUT_TYPES = frozenset({"mcp_approval_response"})
-_NEITHER_TYPES = frozenset({"compaction_trigger"})  # asks the server for something, says nothing
+CONTROLS = frozenset({"compaction_trigger", "configuration_update", "additional_tools"})
+"""Types of items that say nothing: they ask the server for something, or set it."""
 _NOISE = frozenset({"type", "id", "call_id", "status", "name", "caller"})
 
 
@@ -56,7 +57,7 @@ def side(item: Any) -> Side:
         if role == "assistant":
             return Side.OUTPUT
         return Side.NEITHER if role in ("system", "developer") else Side.INPUT
-    if what in _NEITHER_TYPES:
+    if what in CONTROLS:
         return Side.NEITHER
     if not what or what in _INPUT_TYPES or what.endswith("_call_output"):
         return Side.INPUT

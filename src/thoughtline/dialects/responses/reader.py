@@ -18,7 +18,13 @@ from thoughtline.dialects.reader import BaseReader, Stopwatch, unread_thoughts
 from thoughtline.dialects.responses import events
 from thoughtline.dialects.responses.citations import annotated
 from thoughtline.dialects.responses.events import LiveCall, OutputItem, ServerEvent, read_event
-from thoughtline.dialects.responses.items import ARGUMENTS, item_type, output_part, string_member
+from thoughtline.dialects.responses.items import (
+    ARGUMENTS,
+    CONTROLS,
+    item_type,
+    output_part,
+    string_member,
+)
 from thoughtline.dialects.sse import SseParser
 from thoughtline.dialects.surrogates import replace_surrogates
 from thoughtline.dialects.values import mapping, says_anything, sequence, string
@@ -368,6 +374,8 @@ class ResponsesReader(BaseReader):
         for item in items:
             self._cite(item, emitted)
         for item in items:
+            if item_type(item.value) in CONTROLS:  # the client may send it back, or not
+                continue
             part = _part(item)
             if isinstance(part, Thought):
                 thought = replace(part, origin=self.served_origin(), timing=self._item_timing(item))

@@ -47,9 +47,12 @@ FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
     "custom_tool_call_output": {"call_id": (STRING,), "output": (STRING, ARRAY)},
     "item_reference": {"id": (STRING,)},
     "compaction": {"encrypted_content": (STRING,), "id": _OPTIONAL},
+    # openai-python 3.51, types/responses/response_input_item_param.py
+    "configuration_update": {"id": _OPTIONAL},
 }
 # Items of hosted tools: passed by, not looked into.
 OTHERS = (
+    "additional_tools",
     "apply_patch_call",
     "apply_patch_call_output",
     "code_interpreter_call",
