@@ -1,4 +1,4 @@
-"""Chunks of a streamed Chat Completions message, and the parts that they add up to.
+"""Chunks of a Chat Completions answer, and the parts that they add up to: a body is one chunk.
 
 The structs name only what is looked at, and everything in them may be of any type. `decode` is
 strict and fast; what it refuses, `lenient` may still read: lone surrogates, or a list where an
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import asdict
 
 from thoughtline.dialects.reader import Stopwatch, load_leniently
@@ -38,10 +38,11 @@ class ChatChoice(Struct, gc=False):
     index: Any = 0
     finish_reason: Any = None
     usage: Any = None
+    message: dict[str, Raw] | None = None  # of a body, its members as they are spelled
 
 
 class ChatChunk(Struct, gc=False):
-    """One event of the stream."""
+    """One event of a stream, or a body."""
 
     choices: list[ChatChoice] | None = None
     id: Any = None
@@ -86,8 +87,11 @@ def only_text(data: bytes) -> str | None:
 def lenient(data: bytes) -> ChatChunk | None:
     """Read a chunk of which at least some is valid; None for everything else."""
     document = load_leniently(data)
-    if document is None:
-        return None
+    return None if document is None else chunk_of(document)
+
+
+def chunk_of(document: dict[str, Any]) -> ChatChunk:
+    """Return what is valid of a chunk."""
     choices = document.get("choices")
     if not isinstance(choices, list):
         choices = []
@@ -98,7 +102,7 @@ def lenient(data: bytes) -> ChatChunk | None:
 def _choice(choice: dict[str, Any]) -> ChatChoice:
     delta = choice.get("delta")
     known = ChatDelta(**_known(ChatDelta, delta)) if isinstance(delta, dict) else None
-    return ChatChoice(**_known(ChatChoice, choice) | {"delta": known})
+    return ChatChoice(**_known(ChatChoice, choice) | {"delta": known, "message": None})
 
 
 def _known(struct: type[Struct], value: dict[str, Any]) -> dict[str, Any]:

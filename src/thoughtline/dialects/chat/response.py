@@ -1,18 +1,16 @@
 """Chat Completions responses: the reader of a body that is not streamed, and the shared base.
 
-`decode` is strict and takes one pass: the members of the message stay raw, so that a thought among
-them is its value and its JSON text at once. What it refuses, `lenient` may still read: lone
-surrogates, other types than expected, thoughts that are nested deeper.
+A body is decoded as the chunks of a stream are. What that refuses may be read all the same: lone
+surrogates, and other types than expected.
 """
 
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
 
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
-from thoughtline.dialects.chat.chunks import ChatChunk
+from thoughtline.dialects.chat.chunks import REFUSED, ChatChoice, ChatChunk, chunk_of, decode
 from thoughtline.dialects.chat.citations import annotated, listed
 from thoughtline.dialects.chat.message import (
     NAMES,
@@ -30,7 +28,7 @@ from thoughtline.dialects.limits import (
 )
 from thoughtline.dialects.reader import BaseReader, token_count
 from thoughtline.dialects.surrogates import replace_surrogates
-from thoughtline.dialects.values import mapping, says_anything, string
+from thoughtline.dialects.values import mapping, says_anything, sequence, string
 from thoughtline.errors import Unreadable
 from thoughtline.log.events import (
     AssistantMessage,
@@ -41,7 +39,7 @@ from thoughtline.log.events import (
     StreamEvent,
     ToolCall,
 )
-from thoughtline.log.parts import Call, Carrier, Origin, Thought, Timing
+from thoughtline.log.parts import Call, Origin, Thought, Timing
 from thoughtline.log.usage import Usage, add_counts
 
 _FAILURES = frozenset({"error", "insufficient_system_resource"})
@@ -62,10 +60,13 @@ _STOPS = {
 }
 
 
+_value = msgspec.json.Decoder().decode
+
+
 class ChatBaseReader(BaseReader):
     """Keeps the model, the response's id, the usage, and how the turn ended."""
 
-    def about(self, said: "ChatAnswer | ChatChunk") -> None:
+    def about(self, said: ChatChunk) -> None:
         """Take in members of the body or of a chunk; each may be missing or of any type."""
         if not self.model and isinstance(model := said.model, str):
             self.model = model if model.isascii() else replace_surrogates(model)
@@ -163,74 +164,6 @@ def _count(*values: Any) -> int | None:
     return None
 
 
-class ChatAnswer(Struct):
-    """What is read of a body."""
-
-    id: Any = None
-    model: Any = None
-    usage: Any = None
-    error: Any = None
-    finish_reason: Any = None
-    message: dict[str, Any] | None = None  # of the first choice
-    raws: RawThoughts = {}  # the provider's own spelling of its thoughts
-    base_resp: Any = None
-    citations: Any = None  # links of the whole answer
-    search_results: Any = None  # the same with their titles
-
-
-class _Choice(Struct):
-    message: dict[str, Raw] | None = None
-    finish_reason: Any = None
-
-
-class _Body(Struct):
-    id: Any = None
-    model: Any = None
-    usage: Any = None
-    error: Any = None
-    base_resp: Any = None
-    citations: Any = None
-    search_results: Any = None
-    choices: list[_Choice] | None = None
-
-
-_body = msgspec.json.Decoder(_Body).decode
-_value = msgspec.json.Decoder().decode
-REFUSED = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Exceptions of `decode`."""
-
-
-def decode(body: bytes) -> ChatAnswer:
-    """Read a valid body whose thoughts are all members of the message."""
-    read = _body(body)
-    choice = read.choices[0] if read.choices else None
-    if choice is None or choice.message is None:  # what is filtered may have none
-        reason = None if choice is None else choice.finish_reason
-        return ChatAnswer(
-            read.id, read.model, read.usage, read.error, reason, base_resp=read.base_resp
-        )
-    message: dict[str, Any] = {}
-    raws: dict[tuple[Carrier, int], str] = {}
-    for name, raw in choice.message.items():
-        message[name] = _value(raw)
-        if name in NAMES:
-            raws[NAMES[name], 0] = str(raw, "utf-8")
-    if _deep(message):
-        raise ValueError("thoughts may be nested deeper")
-    return ChatAnswer(
-        read.id,
-        read.model,
-        read.usage,
-        read.error,
-        choice.finish_reason,
-        message,
-        raws,
-        read.base_resp,
-        read.citations,
-        read.search_results,
-    )
-
-
 def _deep(message: dict[str, Any]) -> bool:
     """Whether there are content lists or calls that may hold thoughts."""
     if isinstance(message.get("content"), list):
@@ -239,27 +172,35 @@ def _deep(message: dict[str, Any]) -> bool:
     return isinstance(calls, list) and any("extra_content" in c for c in calls if type(c) is dict)
 
 
-def lenient(body: bytes) -> ChatAnswer:
-    """Read any body that is JSON. Raises `Unreadable` for others."""
-    document = splice.loads(body)
-    if not isinstance(document, dict):
-        return ChatAnswer()
-    answer = ChatAnswer(
-        id=document.get("id"),
-        model=document.get("model"),
-        usage=document.get("usage"),
-        error=document.get("error"),
-        base_resp=document.get("base_resp"),
-        citations=document.get("citations"),
-        search_results=document.get("search_results"),
-    )
-    choices = document.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    if isinstance(choice, dict):
-        answer.finish_reason = choice.get("finish_reason")
-        if isinstance(message := choice.get("message"), dict):
-            answer.message, answer.raws = message, _raws(body)
-    return answer
+Message = tuple[dict[str, Any], RawThoughts]
+"""A message, and the provider's own spelling of its thoughts."""
+
+
+def _strictly(body: bytes) -> tuple[ChatChunk, Any, Message | None]:
+    """Read a valid body in one pass: its thoughts are their values and their JSON texts at once.
+
+    Returns why it ended and the message, beside what it says of itself. Raises `REFUSED`.
+    """
+    answer = decode(body)
+    choice = answer.choices[0] if answer.choices else ChatChoice()
+    if choice.message is None:  # what is filtered may have none
+        return answer, choice.finish_reason, None
+    message = {name: _value(raw) for name, raw in choice.message.items()}
+    if _deep(message):
+        return answer, choice.finish_reason, (message, _raws(body))
+    own = [name for name in choice.message if name in NAMES]
+    raws = {(NAMES[name], 0): str(choice.message[name], "utf-8") for name in own}
+    return answer, choice.finish_reason, (message, raws)
+
+
+def _leniently(body: bytes) -> tuple[ChatChunk, Any, Message | None]:
+    """Read any body that is JSON, with what is valid in it. Raises `Unreadable` for others."""
+    document = mapping(splice.loads(body))
+    choices = sequence(document.get("choices"))
+    choice = mapping(choices[0]) if choices else {}
+    message = choice.get("message")
+    said = (message, _raws(body)) if isinstance(message, dict) else None
+    return chunk_of(document), choice.get("finish_reason"), said
 
 
 def _raws(body: bytes) -> RawThoughts:
@@ -304,25 +245,26 @@ class ChatBodyReader(ChatBaseReader):
 
     def _read(self, body: bytes) -> list[OutputPart]:
         try:
-            answer = decode(body)
+            answer, stopped, said = _strictly(body)
         except REFUSED:
-            answer = lenient(body)
+            answer, stopped, said = _leniently(body)
         self.about(answer)
         if answer.base_resp is not None:
             self.fail_if_refused(answer.base_resp)
-        if answer.message is not None or answer.finish_reason is not None:
-            self.finish(answer.finish_reason)
-        if answer.message is None:
+        if said is not None or stopped is not None:
+            self.finish(stopped)
+        if said is None:
             return []
+        message, raws = said
         if len(body) > MAX_ANSWER_PARTS:  # a smaller one does not have so many
             for name in ("content", "tool_calls"):
-                if isinstance(elements := answer.message.get(name), list):
+                if isinstance(elements := message.get(name), list):
                     check_answer_parts(len(elements))
-        annotations = answer.message.get("annotations")
+        annotations = message.get("annotations")
         self._links = annotated(annotations) + listed(answer.citations, answer.search_results)
         # When a thought began is unknown and stays so; when it was all there is known.
         timing = Timing(sent=self.sent, closed=self.now)
-        return output_parts(answer.message, Provenance(self.served_origin(), timing, answer.raws))
+        return output_parts(message, Provenance(self.served_origin(), timing, raws))
 
 
 def _event(part: OutputPart) -> StreamEvent:
