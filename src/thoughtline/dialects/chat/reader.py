@@ -252,6 +252,7 @@ class ChatReader(ChatBaseReader):
         growing = self._content[-1]
         growing.pieces.append(element)
         self._touch(growing.watch)
+        self._announce(growing.watch, emitted)
         self._emit_thought(Carrier.CHUNK, element, emitted)
 
     def _take_calls(self, calls: Any, emitted: list[StreamEvent]) -> None:
@@ -327,6 +328,8 @@ class ChatReader(ChatBaseReader):
         """Emit what was held back because it looked like the beginning of a tag."""
         thinking, text = self._inline.finish()
         if thinking:
+            if self._text is not None:
+                self._announce(self._text.watch, emitted)
             self._emit_thought(Carrier.THINK, replace_surrogates(thinking), emitted)
         if text:
             emitted.append(TextDelta(replace_surrogates(text)))
