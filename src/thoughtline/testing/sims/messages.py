@@ -27,7 +27,7 @@ from thoughtline.testing.sims.messages_rules import Court, Verdict, judge, loop_
 from thoughtline.testing.sims.messages_system import check_system
 from thoughtline.testing.sims.problems import Problem
 from thoughtline.testing.sims.spelling import plain, write
-from thoughtline.testing.sims.values import JSON_TYPE, Reply, json_reply, stream_reply
+from thoughtline.testing.sims.values import JSON_TYPE, Reply, decode, json_reply, stream_reply
 
 _TYPES = {
     401: "authentication_error",
@@ -109,6 +109,8 @@ class MessagesSimulator(Simulator):
             return self._list()
         if method != "POST":
             raise Problem(404, "Not Found")
+        if self.row.anthropic and headers["anthropic-version"] >= REMOVED_SINCE:
+            _check_removed(body)
         if path in self.row.paths:
             return self._create(exchange, body)
         if path.removesuffix("/count_tokens") in self.row.paths:
@@ -249,6 +251,21 @@ class MessagesSimulator(Simulator):
 
     def _request_id(self, exchange: Exchange) -> str:
         return f"req_{self.mac('request', exchange.serial).hex()[:24]}"
+
+
+REMOVED_SINCE = "2026-10-21"
+REMOVED = ("temperature", "top_p", "top_k")
+"""Parameters that this version of the API refuses at any value (platform.claude.com versioning)."""
+
+
+def _check_removed(body: bytes) -> None:
+    try:
+        given = decode(body)
+    except ValueError:
+        return
+    for name in REMOVED:
+        if isinstance(given, dict) and name in given:
+            raise Problem(400, f"{name}: Extra inputs are not permitted")
 
 
 def _told(body: dict[str, Any], name: str, key: str) -> Any:
