@@ -1,6 +1,7 @@
 """The reference says what the code does; `make docs` brings it up to date."""
 
 import importlib
+import re
 import runpy
 import shutil
 import subprocess
@@ -62,6 +63,13 @@ def test_fields_methods_and_arguments_are_documented():
         "  - `SessionNotFound`",
     ):
         assert text in page, text
+
+
+def test_tests_that_pages_name_are_there():
+    there = {path.stem for path in (DOCS.parent / "tests").rglob("test_*.py")}
+    for page in DOCS.rglob("*.md"):
+        named = set(re.findall(r"`(test_\w+)`", page.read_text("utf-8")))
+        assert named - there == set(), page.name
 
 
 def test_only_parts_are_rewritten(tmp_path):
