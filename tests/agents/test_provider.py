@@ -4,6 +4,7 @@ import pytest
 
 import thoughtline
 from thoughtline.agents.provider import Provider, resolve
+from thoughtline.errors import UnknownProvider
 from thoughtline.providers.known_providers import PROVIDERS
 
 KEYS = {name: f"key of {known.name}" for known in PROVIDERS for name in known.keys[:1]}
@@ -188,11 +189,7 @@ def test_a_string_with_an_address_of_its_own():
         ("deepsek/deepseek-v4-pro", thoughtline.UnknownProvider, "did you mean 'deepseek'?"),
         ("nope/x", thoughtline.UnknownProvider, "known providers: openai"),
         ("", thoughtline.UnknownProvider, "expected PROVIDER/MODEL"),
-        (
-            "sim/deepseek",
-            thoughtline.ProviderError,
-            "start them with `thoughtline.testing.serving`",
-        ),
+        ("sim", thoughtline.InvalidArgument, "names a provider and no model"),
     ],
 )
 def test_strings_that_name_nobody(text, kind, says):
@@ -243,3 +240,15 @@ async def test_a_chat_takes_the_string_and_says_what_it_cannot_take():
 def test_addresses_that_are_one():
     said = {"base_url": "http://one.example/v1", "policy": "vllm", "same_as": ("http://two/v1/",)}
     assert led("mine", **said).target.same_endpoints == {"http://two/v1"}
+
+
+async def test_a_simulated_provider_by_its_string():
+    made = Provider.from_string("sim/claude")
+    assert (made.name, made.model) == ("claude", "claude-opus-5-5")
+    assert Provider.from_string("sim/deepseek/deepseek-v4-flash").model == "deepseek-v4-flash"
+    with pytest.raises(UnknownProvider, match="did you mean 'deepseek'"):
+        Provider.from_string("sim/deepsek")
+    async with thoughtline.open("memory://") as log:
+        chat = await log.create(provider="sim/deepseek")
+        answer = await chat.run("Is anybody there?")
+    assert answer.outcome == "completed" and answer.thoughts and answer.text

@@ -7,7 +7,7 @@ import pytest
 import thoughtline
 from support.agents import TOOLS
 from thoughtline.agents.provider import resolve
-from thoughtline.cli.simulated import SimWire
+from thoughtline.agents.simulated import SimWire
 from thoughtline.testing import simulator
 from thoughtline.testing.sims.tokens import make_token
 

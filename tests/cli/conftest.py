@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from thoughtline.cli.simulated import STRICT
+from thoughtline.agents.simulated import STRICT
 from thoughtline.providers.known_providers import PROVIDERS
 
 

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 import thoughtline
 from support.command_line import chat, events, run
 from thoughtline.agents.chat import Chat
+from thoughtline.agents.simulated import SimWire
 from thoughtline.cli import main
-from thoughtline.cli.simulated import SimWire
 
 pytestmark = pytest.mark.usefixtures("home")
 

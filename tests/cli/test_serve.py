@@ -18,9 +18,9 @@ import pytest
 from websockets.sync.client import connect
 
 from support.waiting import answers, until
+from thoughtline.agents.simulated import STRICT
 from thoughtline.cli import serve
 from thoughtline.cli.serve import _listen
-from thoughtline.cli.simulated import STRICT
 from thoughtline.gateway.settings import load
 
 AT_ONCE = {STRICT: "1"}

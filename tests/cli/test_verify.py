@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from support.verify import PRO
+from thoughtline.agents import simulated
 from thoughtline.agents.provider import resolve
-from thoughtline.cli import main, simulated
+from thoughtline.cli import main
 from thoughtline.cli.doctor import doctor
 from thoughtline.errors import SettingsError
 from thoughtline.gateway.settings import load

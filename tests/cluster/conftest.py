@@ -12,7 +12,7 @@ import pytest
 
 from support.cluster import NGINX, Cluster, settings_for
 from support.postgres_server import PostgresServer
-from thoughtline.cli.simulated import POLICIES
+from thoughtline.agents.simulated import POLICIES
 from thoughtline.stores.sealing.ring import new_key
 from thoughtline.testing import serving
 

@@ -14,7 +14,7 @@ from support.cluster import Node, settings_for
 from support.postgres_server import PostgresServer
 from support.tcp_proxy import TcpProxy
 from support.waiting import until
-from thoughtline.cli.simulated import POLICIES
+from thoughtline.agents.simulated import POLICIES
 from thoughtline.stores.sealing.ring import new_key
 from thoughtline.testing import serving
 

@@ -15,7 +15,7 @@ from support.cluster import Node, settings_for
 from support.postgres_server import SharedServer
 from support.tcp_proxy import TcpProxy
 from support.waiting import until
-from thoughtline.cli.simulated import POLICIES
+from thoughtline.agents.simulated import POLICIES
 from thoughtline.testing import serving
 
 pytestmark = pytest.mark.slow

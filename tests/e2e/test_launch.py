@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from thoughtline.agents.simulated import STRICT
 from thoughtline.cli.background import BackgroundGateway
 from thoughtline.cli.launch_tools import tool_names
-from thoughtline.cli.simulated import STRICT
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -45,7 +45,7 @@ def test_a_simulated_model_can_be_meant(gateway_of_simulators):
 
 @pytest.fixture
 def gateway_of_simulators():
-    from thoughtline.cli import simulated
+    from thoughtline.agents import simulated
 
     return Directory((), simulated.upstream)
 

@@ -8,7 +8,7 @@ import pytest
 
 from support.clients import client as talker_of
 from support.gateway import InProcessGateway, SimWire
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.stores.base import ALL_ENTRIES
 from thoughtline.testing import Reply, simulator
 from thoughtline.testing.sims.spelling import write

@@ -17,7 +17,7 @@ from support.gateway import (
     recovered,
     statuses,
 )
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.testing import PROVIDERS, simulator
 from thoughtline.testing.sims.script import say, think, use
 

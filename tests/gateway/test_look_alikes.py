@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from support.gateway import InProcessGateway, SimWire, TurnClient
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.log import keys
 from thoughtline.log.parts import Call, Result, Text
 from thoughtline.stores.memory import MemoryStore

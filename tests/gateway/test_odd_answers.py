@@ -7,7 +7,7 @@ import pytest
 from support.clients import client
 from support.gateway import InProcessGateway, SimWire
 from support.odd_answers import EVERY, FIELDS
-from thoughtline.cli.simulated import POLICIES
+from thoughtline.agents.simulated import POLICIES
 from thoughtline.testing import PROVIDERS, Reply, simulator
 
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from support.gateway import TurnClient, gateway_with
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.log.parts import Call, Result
 from thoughtline.testing import simulator
 

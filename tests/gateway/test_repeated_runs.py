@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from support.gateway import TurnClient, gateway_with, statuses
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.log.parts import Text
 from thoughtline.log.turns import Turn
 from thoughtline.stores.cached import CachedStore

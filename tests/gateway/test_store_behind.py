@@ -7,7 +7,7 @@ back as soon as it is found, unless its provider binds thoughts to what stood be
 import pytest
 
 from support.gateway import InProcessGateway, SimWire, TurnClient, audit, statuses
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.testing import FrozenClock, simulator
 

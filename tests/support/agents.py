@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 import thoughtline
-from thoughtline.cli.simulated import FIELDS, POLICIES, SimWire
+from thoughtline.agents.simulated import FIELDS, POLICIES, SimWire
 from thoughtline.log.parts import Call, Result, Text
 from thoughtline.providers.contracts import find_policy
 from thoughtline.testing import simulator

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from thoughtline.agents.simulated import STRICT
 from thoughtline.cli.background import BackgroundGateway
-from thoughtline.cli.simulated import STRICT
 
 
 class Home:

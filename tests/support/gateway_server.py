@@ -7,7 +7,7 @@ import threading
 import uvicorn
 
 from support.waiting import eventually
-from thoughtline.cli.simulated import POLICIES
+from thoughtline.agents.simulated import POLICIES
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.gateway.app import Gateway
 from thoughtline.gateway.auth import Auth

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from support.gateway import InProcessGateway, SimWire, TurnClient
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.clock import SystemClock
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.thoughts import opaque_values

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import thoughtline
-from thoughtline.cli.simulated import FIELDS, POLICIES, SimWire
+from thoughtline.agents.simulated import FIELDS, POLICIES, SimWire
 from thoughtline.testing import FrozenClock, simulator
 
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from support.gateway import SimWire
 from thoughtline.agents.provider import Provider, resolve
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.clock import SystemClock
 from thoughtline.testing.sims.chat import ChatSimulator
 from thoughtline.testing.sims.chat_rows import ROWS as CHAT

@@ -222,9 +222,9 @@ class Log:
     def wire(self) -> Wire:
         """The wire that moves bytes to providers; HTTP unless another was given."""
         if self._wire is None:
-            from thoughtline.wires.http import HttpWire
+            from thoughtline.agents.default_wire import DefaultWire
 
-            self._wire = HttpWire()
+            self._wire = DefaultWire()
         return self._wire
 
     def socket(self) -> ResponsesWire:

@@ -98,9 +98,12 @@ class Provider(_Named, frozen=True, kw_only=True):
         """Make a provider of `PROVIDER/MODEL`, such as `deepseek/deepseek-v4-pro`.
 
         What follows the first slash is the model: `openrouter/z-ai/glm-4.7`. A known model may
-        stand alone: `claude-sonnet-5-5` is Anthropic's. `more` are other arguments of `Provider`.
+        stand alone: `claude-sonnet-5-5` is Anthropic's. `sim/deepseek` is simulated, and needs
+        neither key nor network. `more` are other arguments of `Provider`.
         """
         name, slash, model = text.strip().partition("/")
+        if name == SIMULATED and model and not more.get("base_url"):
+            return cls(**_simulated(model) | more)
         if slash and (known_provider(name) or more.get("base_url")):
             return cls(name, model=model, **more)
         if not slash and known_provider(name):
@@ -119,6 +122,18 @@ class Provider(_Named, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Provider({self.name!r}, model={self.model!r})"  # never the key
+
+
+def _simulated(model: str) -> dict[str, Any]:
+    """The fields of a simulated provider. Raises `UnknownProvider`."""
+    from thoughtline.agents import simulated
+
+    name, _, served = model.partition("/")
+    try:
+        made = simulated.provider(name, served)
+    except ValueError as error:
+        raise UnknownProvider(str(error)) from error
+    return {field: getattr(made, field) for field in made.__struct_fields__}
 
 
 def _owns(known: KnownProvider, model: str) -> bool:
@@ -220,8 +235,8 @@ def _base_url(provider: Provider, known: KnownProvider | None) -> str:
     base = provider.base_url or (known.base_url if known else "")
     if base == SCHEME:
         raise ProviderError(
-            "simulated models are served by the gateway and the command line; in a program, start "
-            "them with `thoughtline.testing.serving` and give their base_url"
+            'a simulated provider is named as in Provider.from_string("sim/deepseek"), or started '
+            "with `thoughtline.testing.serving` and given as base_url"
         )
     if base := base.rstrip("/"):
         return base

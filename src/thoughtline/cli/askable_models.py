@@ -10,7 +10,7 @@ from typing import Any
 import click
 from msgspec import Struct, convert, to_builtins
 
-from thoughtline.cli import simulated
+from thoughtline.agents import simulated
 from thoughtline.cli.launch_plan import needs_no_key
 from thoughtline.dialects import DEFAULT
 from thoughtline.gateway.settings import Settings, UpstreamSettings

@@ -120,7 +120,7 @@ def _log(
     """An event loop and a log with the wire to this provider; all are closed in the end."""
     import asyncio
 
-    from thoughtline.cli import simulated
+    from thoughtline.agents import simulated
 
     wire = simulated.wire_to(provider, simulated.assistants())
     with asyncio.Runner() as runner:
@@ -136,8 +136,8 @@ async def _last_provider(log: Log, session: str, otherwise: Provider) -> Provide
     """The provider that a session used last, for a command line that names none."""
     from msgspec.structs import replace
 
+    from thoughtline.agents import simulated
     from thoughtline.agents.provider import Provider
-    from thoughtline.cli import simulated
     from thoughtline.cli.session_names import find_session
     from thoughtline.providers.known_providers import PROVIDERS, SCHEME
 
@@ -193,8 +193,8 @@ def _converse(runner: asyncio.Runner, chat: Chat, repl: Repl) -> None:
 
 
 def _provider(name: str | None, model: str | None, given: dict[str, Any]) -> Provider:
+    from thoughtline.agents import simulated
     from thoughtline.agents.provider import Provider
-    from thoughtline.cli import simulated
 
     if name is None and not given["base_url"]:
         name = (None if "/" in model else _name_with_key()) if model else SIMULATED

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from thoughtline.cli.simulated import FIELDS, POLICIES
+from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.clock import SystemClock
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.params import ToolSpec

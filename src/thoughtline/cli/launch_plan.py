@@ -141,7 +141,7 @@ def choose_model(tool: LaunchTool, model: str, settings: Settings) -> ChosenMode
 
 def _check_simulated(upstream: str, model: str) -> None:
     """Refuse a simulated model that does not exist; only of those is it known beforehand."""
-    from thoughtline.cli import simulated
+    from thoughtline.agents import simulated
 
     name = model.partition("/")[0]
     if upstream == SIMULATED and simulated.upstream(name) is None:

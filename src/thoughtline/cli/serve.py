@@ -116,7 +116,7 @@ def with_simulators(settings: Settings, *, socket_folder: Path | None = None) ->
     """A gateway with the inspector's pages, and with the simulated providers as `sim/…` models."""
     from functools import partial
 
-    from thoughtline.cli import simulated
+    from thoughtline.agents import simulated
     from thoughtline.gateway.build import build
     from thoughtline.inspector import inspector
 

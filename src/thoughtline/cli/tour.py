@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from thoughtline.agents.simulated import PREFIX, SimWire, upstream
 from thoughtline.cli.conversation import stripped
-from thoughtline.cli.simulated import PREFIX, SimWire, upstream
 from thoughtline.cli.tour_stories import STORIES, Question, Story
 from thoughtline.clock import uuid7
 from thoughtline.dialects import DIALECTS

@@ -139,8 +139,8 @@ def _members(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _provider(upstream: str, given: dict[str, str], options: dict[str, Any]) -> Provider:
+    from thoughtline.agents import simulated
     from thoughtline.agents.provider import Provider
-    from thoughtline.cli import simulated
 
     if upstream.startswith("sim:"):
         name, model = upstream.removeprefix("sim:"), given["model"]
@@ -166,8 +166,8 @@ def _provider(upstream: str, given: dict[str, str], options: dict[str, Any]) -> 
 async def _run(provider: Provider, other: str) -> VerifyReport:
     from msgspec.structs import replace
 
+    from thoughtline.agents import simulated
     from thoughtline.agents.provider import resolve
-    from thoughtline.cli import simulated
     from thoughtline.clock import SystemClock
     from thoughtline.verify.verifier import options
     from thoughtline.verify.verifier import verify as ask

@@ -118,6 +118,11 @@ def assistants(pause: Pause = asyncio.sleep) -> SimWire:
     return SimWire(assistant_script, pause)
 
 
+def at_once() -> Wire:
+    """The wire to the same models, which take no time: programs and their tests use it."""
+    return SimWire(assistant_script)
+
+
 def models() -> dict[str, str]:
     """Names that a client may ask for, one per simulated provider, and the dialect of each."""
     return {f"{PREFIX}{plain_name(name)}": simulator(name).dialect for name in PROVIDERS}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from thoughtline.cli import simulated
+from thoughtline.agents import simulated
 from thoughtline.cli.serve import with_simulators
 from thoughtline.errors import WireError
 from thoughtline.gateway.settings import load
