@@ -25,16 +25,25 @@ async def boundaries(sims, name="openai"):
         return len(talker.shown)
 
 
+@pytest.fixture
+def plain():
+    """A simulator whose answers to the same turn are as long as one another."""
+    with serving(simulator("openai", realistic=False)) as served:
+        yield served
+
+
 @pytest.mark.parametrize("fault", ["cut", "garbage"])
-async def test_broken_at_every_message_boundary(sims, fault):
+async def test_broken_at_every_message_boundary(plain, fault):
     """Before any output the request is sent again unnoticed; after it the turn fails, once."""
-    count = await boundaries(sims)
+    count = await boundaries(plain)
     assert count > 10
-    sim = sims["openai"]
+    sim = plain["openai"]
     for at in range(count + 1):
         sim.emitted.clear()
         async with wired() as wire:
-            talker = await SocketTurnLoop(sims.url("openai"), wire, say=f"{fault} {at}").turns_of(2)
+            talker = await SocketTurnLoop(plain.url("openai"), wire, say=f"{fault} {at}").turns_of(
+                2
+            )
             sim.fail_next(f"{fault}:{at}")
             broke = False
             try:
