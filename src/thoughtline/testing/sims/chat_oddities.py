@@ -394,6 +394,9 @@ EMITS: Mapping[str, tuple[str, ...]] = {
     "mistral": ("padding", "finish_with_delta"),
     # vllm#33402: both names for some versions; every member of the protocol is written.
     "vllm": ("twin_names", "choice_members", *_OWN),
+    # Both serve on engines of their own with the members of vLLM.
+    "fireworks": ("choice_members", "frame_members"),
+    "baseten": ("choice_members", "frame_members"),
     "openrouter": ("choice_members", "comments", "usage_after", "repeated_role", "null_members"),
     # Azure's filter stands before GitHub's models, and in front of a new API everywhere.
     "copilot": ("filter_results", "null_members", "obfuscation", "empty_chunks"),

@@ -257,5 +257,6 @@ EMITS: Mapping[str, tuple[str, ...]] = {
     "claude": tuple(_CLAUDE),
     "claude-bound": tuple(_CLAUDE),
     "deepseek-anthropic": ("pings", "message_members"),
+    "glm-anthropic": ("pings", "message_members"),
 }
 """What each provider's answers have."""
