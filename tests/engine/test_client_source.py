@@ -22,6 +22,9 @@ PATH = SimpleNamespace(lookup_keys=lambda: KEYS, keys=())
 class Found:
     trouble = ""
 
+    def epoch(self):
+        return None
+
     def __init__(self, found):
         self.found = found
 

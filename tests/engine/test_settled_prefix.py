@@ -13,9 +13,11 @@ from support.clients import TOOLS
 from support.gateway import Answer, InProcessGateway, ScriptedWire
 from support.gateway_websocket import SocketClient, dial, gateway, say
 from support.transports import talk
+from thoughtline.engine.exchange import Engine
 from thoughtline.engine.settled_prefix import SettledPrefix, Unsettled
 from thoughtline.gateway import proxy
 from thoughtline.log.index import IndexEntry
+from thoughtline.stores.base import EntryFilter
 from thoughtline.testing import PROVIDERS, serving
 from thoughtline.transports import Transport
 
@@ -54,6 +56,27 @@ def test_a_growing_conversation_is_reused_and_equal(name, echo):
         assert one.sent == other.sent
         assert one.engine.reused >= 3
         assert other.engine.reused == 0
+
+
+def test_what_settled_turns_were_taken_for_is_not_asked_for_again(monkeypatch):
+    monkeypatch.setattr(proxy, "Engine", Engine)
+    with talks("deepseek") as (talk, _):
+        talk.engine.prefixes.min_size = 0
+        store, asked = talk.gateway.store, []
+        find = store.find
+
+        async def noted(tenant, keys):
+            asked.append(len(keys))
+            return await find(tenant, keys)
+
+        store.find = noted
+        for _ in range(12):
+            talk.turn()
+        assert max(asked[-3:]) < 10
+        asked.clear()
+        talk.runner.run(store.erase(EntryFilter(turn="another")))
+        talk.turn()
+        assert max(asked) > 12
 
 
 ONE_OF_EACH = ("deepseek", "glm", "openai", "claude", "claude-bound", "gemini")

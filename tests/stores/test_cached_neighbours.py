@@ -2,9 +2,10 @@
 
 import pytest
 
-from stores.samples import refusal, turn
+from stores.samples import StillClock, refusal, turn
 from support.fragile_store import A, B, Fragile
 from support.sqlite_files import held
+from thoughtline.errors import Unavailable
 from thoughtline.stores.base import EntryFilter
 from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.sqlite import SqliteStore
@@ -53,6 +54,42 @@ ERASE = {
     "reindex": lambda store: store.reindex("s", (), remove=["one"]),
     "quarantine": lambda store: store.append(refusal("s", "one")),
 }
+
+
+@pytest.mark.parametrize("how", ERASE)
+@pytest.mark.parametrize("who", ["here", "there"])
+async def test_the_epoch_changes_when_what_was_found_is_erased(pair, how, who):
+    here, there = pair
+    await here.append(turn("s", "one", '"here"', keys=(A,)))
+    before = here.epoch()
+    assert before is not None
+    await here.append(turn("s", "two", '"more"', keys=(B,)))
+    assert await turns(here) == ["one"]
+    assert here.epoch() == before
+    await ERASE[how](here if who == "here" else there)
+    assert await turns(here, B) is not None
+    assert here.epoch() not in (None, before)
+
+
+async def test_the_epoch_is_not_known_while_the_store_is_not(fragile):
+    hot = CachedStore(fragile)
+    assert hot.epoch() is not None
+    fragile.down = True
+    with pytest.raises(Unavailable):
+        await hot.append(turn("s", "one", keys=(A,)))
+    assert hot.epoch() is None
+
+
+async def test_the_epoch_changes_before_what_was_found_can_expire(tmp_path):
+    clock = StillClock()
+    store = CachedStore(SqliteStore(tmp_path / "s.db", clock=clock), clock=clock, retention=10.0)
+    await store.append(turn("s", "one", keys=(A,), at=clock.now))
+    assert await turns(store) == ["one"]
+    before = store.epoch()
+    clock.now += 11.0
+    assert await turns(store) == []
+    assert store.epoch() != before
+    await store.close()
 
 
 @pytest.mark.parametrize("how", ERASE)

@@ -9,7 +9,18 @@ from thoughtline.stores.base import Store
 from thoughtline.stores.cached import CachedStore
 
 OWN = (
-    *("append", "find", "continued", "purge", "forget", "erase", "reindex", "close", "shared"),
+    *(
+        "append",
+        "find",
+        "epoch",
+        "continued",
+        "purge",
+        "forget",
+        "erase",
+        "reindex",
+        "close",
+        "shared",
+    ),
     *("trouble", "learned", "damage"),
 )
 PASSED_ON = [name for name in vars(Store) if not name.startswith("_") and name not in OWN]

@@ -11,7 +11,7 @@ from thoughtline.dialects.base import Dialect, Request
 from thoughtline.engine.decision import Composed, Fields, Found, RequestDecision, path_of
 from thoughtline.engine.offload import run_for
 from thoughtline.engine.server_state import completed, expanded, path_to, recall
-from thoughtline.engine.settled_prefix import Resumed
+from thoughtline.engine.settled_prefix import Resumed, SettledPrefix
 from thoughtline.errors import StoreError
 from thoughtline.log import keys as k
 from thoughtline.log.events import Quarantined, draft
@@ -31,12 +31,16 @@ class ClientSource:
         clock: Clock,
         dialect: Dialect,
         resumed: Resumed | None = None,
+        *,
+        settles: bool = False,  # whether the beginning of the body may be settled afterwards
     ) -> None:
         self._store = store
         self._resumed = resumed  # where the beginning of the body is settled
         self._dialect = dialect
         self._tenant = tenant
         self._clock = clock
+        self._settles = settles
+        self.epoch: int | None = None  # of the store, before the last look-up
 
     @property
     def written(self) -> frozenset[str]:
@@ -50,12 +54,13 @@ class ClientSource:
         """
         resumed = self._resumed
         keys = path.lookup_keys()
-        if resumed is not None:
-            keys += resumed.prefix.filed
+        if self._settles:
+            self.epoch = self._store.epoch()
         try:
-            found = await self._store.find(self._tenant, keys)
-            if resumed is not None:
-                resumed.prefix.check_entries(found)
+            if resumed is None:
+                found = await self._store.find(self._tenant, keys)
+            else:
+                found = await self._find_behind(resumed.prefix, keys)
             if not known_turns and _each_once(path, found):
                 return found, ""  # the usual case
             unfound = [
@@ -73,6 +78,23 @@ class ClientSource:
             }
         key = undecided_key(path, found)
         return (found if key is None else await self._with_continued(found, key)), trouble
+
+    async def _find_behind(self, prefix: SettledPrefix, keys: list[bytes]) -> Found:
+        """Return what is filed under keys behind a settled beginning, and under those in it.
+
+        What its outputs were taken for is asked for again only where it may have changed.
+        """
+        find = partial(self._store.find, self._tenant)
+        if prefix.stands(self.epoch):
+            found = await find([*keys, *prefix.seal_keys])
+            if prefix.stands(self._store.epoch()) and keys:
+                found = {**prefix.filed, **found}
+                if prefix.seal_keys:
+                    prefix.check_entries(found)
+                return found
+        found = await find([*keys, *prefix.filed])
+        prefix.check_entries(found)
+        return found
 
     async def _with_continued(self, found: Found, key: bytes) -> Found:
         """What was found, the entries under this key with how far they were continued."""

@@ -152,7 +152,7 @@ class Engine:
             return Whole.OFF
         if incoming.owner is None:
             return Whole.OTHER
-        short = len(incoming.request.body) < self.prefixes.min_size
+        short = not self._is_long(incoming)
         return Whole.SHORT if short else Whole.NEW
 
     async def in_whole(self, incoming: Incoming) -> Incoming:
@@ -165,6 +165,10 @@ class Engine:
         whole = await run_aside(reading) if heavy else reading()
         return replace(incoming, request=whole, resumed=None, heavy=heavy)
 
+    def _is_long(self, incoming: Incoming) -> bool:
+        """Whether a request is so long that it pays to settle its beginning."""
+        return len(incoming.request.body) >= self.prefixes.min_size
+
     async def _walk(self, incoming: Incoming) -> Exchange:
         """Steps 3 to 5. Raises `Unsettled` where a resumed request has to be walked in whole."""
         target, quirks = incoming.target, self.recovery.quirks
@@ -174,7 +178,12 @@ class Engine:
         if quirk is not None:
             target = replace(target, policy=strengthened(target.policy, quirk))
         source = incoming.source or ClientSource(
-            self.store, incoming.tenant, self.clock, incoming.dialect, incoming.resumed
+            self.store,
+            incoming.tenant,
+            self.clock,
+            incoming.dialect,
+            incoming.resumed,
+            settles=incoming.resumed is not None or self._is_long(incoming),
         )
         normal = await self._normalised(incoming, target, quirk)
         path = (
@@ -275,7 +284,9 @@ class Engine:
         owner, resumed = incoming.owner, incoming.resumed
         if owner is None or incoming.source is not None or incoming.normalised is not None:
             return
-        asked = exchange.decision, incoming.tenant, owner, resumed
+        source = exchange.decision.source
+        epoch = source.epoch if isinstance(source, ClientSource) else None
+        asked = exchange.decision, incoming.tenant, owner, resumed, epoch
         prefix = await run_aside(partial(settle, *asked)) if incoming.heavy else settle(*asked)
         if prefix is not None:
             cache.put(prefix, before=resumed.prefix if resumed is not None else None)

@@ -84,6 +84,8 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
     aside: bool  # something was said that the log does not hold
     entries: Mapping[bytes, IndexEntry]  # what its outputs were taken for, by full key
     filed: Found  # under these keys, and under those of the seals that the client brings
+    seal_keys: tuple[bytes, ...]  # those of the seals
+    epoch: int | None  # of the store, as long as it is the same, so is what is filed
     skipped: Mapping[str, str]  # what had stayed behind when it was decided: full key → why
     full_keys: frozenset[str]  # of the settled outputs
     last: str  # the turn that the last settled output was taken for
@@ -101,6 +103,10 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
         """About how many bytes of memory it takes."""
         sent = 0 if self.sent is self.body else len(self.sent)
         return len(self.body) + sent + self.entry_bytes + TURN_SIZE * self.turns.turns
+
+    def stands(self, epoch: int | None) -> bool:
+        """Whether what its outputs were taken for is as it was, by the epoch of the store."""
+        return epoch is not None and epoch == self.epoch
 
     def check_entries(self, found: Found) -> None:
         """Raise `Unsettled` where what is found now is not what was found.

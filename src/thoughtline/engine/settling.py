@@ -42,11 +42,16 @@ _UNWELCOME = frozenset({Need.IGNORED, Need.FORBIDDEN, Need.NONE})
 
 
 def settle(
-    decision: RequestDecision, tenant: str, owner: tuple[str, str], resumed: Resumed | None
+    decision: RequestDecision,
+    tenant: str,
+    owner: tuple[str, str],
+    resumed: Resumed | None,
+    epoch: int | None,
 ) -> SettledPrefix | None:
     """The settled beginning of a request; None where there is none.
 
-    Where nothing more is settled than before, it is the one from which the request went on.
+    Where nothing more is settled than before, it is the one from which the request went on. `epoch`
+    is that of the store, before the request was looked up.
     """
     before = resumed.prefix if resumed is not None else None
     if (before is None and not _is_plain(decision)) or references(decision.request):
@@ -59,7 +64,7 @@ def settle(
         turns = _settled_turns(decision, cut, before)
         if turns is None:
             return before
-        return _prefix(decision, before, turns, place, tenant=tenant, owner=owner)
+        return _prefix(decision, before, turns, place, tenant=tenant, owner=owner, epoch=epoch)
     except Unreadable:  # a key twice
         return before
 
@@ -225,6 +230,7 @@ def _prefix(
     *,
     tenant: str,
     owner: tuple[str, str],
+    epoch: int | None,
 ) -> SettledPrefix | None:
     path, request, edits = decision.path, decision.request, decision.edits or ()
     for start, end, _ in edits:
@@ -256,6 +262,8 @@ def _prefix(
         aside=(before is not None and before.aside) or _says_aside(decision, start, place, new.cut),
         entries=new.entries,
         filed=new.filed,
+        seal_keys=tuple([key for key in new.filed if key not in new.entries]),
+        epoch=epoch,
         skipped=decision.replay_plan.skipped_before,
         full_keys=new.full_keys,
         last=new.last,

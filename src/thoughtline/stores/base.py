@@ -230,6 +230,15 @@ class Store(Protocol):
         the number rose may be out of date.
         """
 
+    def epoch(self) -> int | None:
+        """Return a number that changes when what was found may be found otherwise; None: ask again.
+
+        That is when something was deleted, erased, forgotten, refused or filed anew, has expired,
+        or may have been changed by another process. It is as of the last look-up: what was found
+        after the number was read is the same for as long as the number is, right after a look-up
+        of the same tenant.
+        """
+
     async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
         """Return how far turns were continued: 1 by a turn, 2 by a turn that was continued itself.
 

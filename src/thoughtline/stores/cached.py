@@ -237,6 +237,16 @@ class CachedStore(ForwardingStore):
             self.clear()
         return certain
 
+    def epoch(self) -> int | None:
+        """Return a number that changes when what was found may be found otherwise.
+
+        A store that other machines share has told with the last look-up what they have deleted.
+        """
+        changes, certain = self.store.changes()
+        if self.trouble or not (certain or self.store.shared):
+            return None
+        return self._cache.version + changes
+
     def _waits(self) -> bool:
         """Whether something waits here that others may delete.
 

@@ -79,10 +79,8 @@ class MemoryWriter(Writer):
     def _start(self) -> None:
         """Start no thread."""
 
-    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.call_soon(self._work)
-
-    def _work(self) -> None:
+    def _wake_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._waking.discard(loop)
         while self._jobs:
             self._serve(self._take())
 

@@ -207,3 +207,17 @@ async def test_what_is_said_again_after_a_failover_was_not_deleted_before(
     await store.append(notes("end"))
     assert await store.read("s") == []
     assert await sent_back(store, A) == {"z1": ['"hm"']}
+
+
+@pytest.mark.parametrize("how", DELETIONS)
+async def test_the_epoch_tells_with_the_next_look_up(machines, how):
+    here, there = [node.store for node in machines]
+    await here.append(turn("s", "t1", '"hm"', keys=[A]))
+    await here.find("T", [A])
+    before = here.epoch()
+    await there.append(turn("z", "t2", '"hm"', keys=[B]))
+    await here.find("T", [B])
+    assert here.epoch() == before
+    await DELETIONS[how](there)
+    await here.find("T", [B])
+    assert here.epoch() not in (None, before)

@@ -211,6 +211,9 @@ class PostgresStore:
     def changes(self) -> tuple[int, bool]:
         return self._finder.changes, False  # somebody may just have written: ask
 
+    def epoch(self) -> int | None:
+        return None
+
     async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
         asked = [turn.encode() for turn in turns if turn]
         if not asked:

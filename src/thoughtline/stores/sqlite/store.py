@@ -164,6 +164,9 @@ class SqliteStore:
     def changes(self) -> tuple[int, bool]:
         return self._writer.changes()
 
+    def epoch(self) -> int | None:
+        return None
+
     async def continued(self, tenant: str, turns: Sequence[str]) -> Mapping[str, int]:
         if not turns:
             return {}

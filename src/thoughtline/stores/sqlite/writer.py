@@ -126,14 +126,10 @@ class Writer:
             if self._thread is None:
                 self._start()
             self._jobs.append(_Job(work, future))
-            self._schedule(loop)
+            if loop not in self._waking:
+                self._waking.add(loop)
+                loop.call_soon(self._wake_thread, loop)
         return future
-
-    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have what is queued done when the loop has run its ready callbacks."""
-        if loop not in self._waking:
-            self._waking.add(loop)
-            loop.call_soon(self._wake_thread, loop)
 
     def _wake_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         self._waking.discard(loop)
