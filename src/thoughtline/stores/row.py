@@ -208,7 +208,6 @@ class Row(Struct):
     memo: bytes = b""
     thoughts: bytes = b""
     said: bytes = b""
-    names: Sequence[bytes] = ()  # what the entry is filed under: its keys, and its tool calls
     references: Sequence[Reference] = ()
     entry: IndexEntry | None = None  # what the memo says, with its thoughts
     reasoning: int = 0  # how many of the events are thoughts
@@ -285,7 +284,6 @@ def _sealed(row: Row, batch: Batch, cipher: Cipher) -> Row:
         memo=cipher.seal(row.memo, place, "memo") if row.memo else b"",
         thoughts=cipher.seal(row.thoughts, place, "thoughts") if row.thoughts else b"",
         said=cipher.seal(row.said, place, "said") if row.said else b"",
-        names=cipher.blind(batch.tenant, row.names) if row.names else (),
     )
 
 
@@ -348,7 +346,7 @@ def _file(row: Row, entry: IndexEntry) -> None:
     row.provider, row.endpoint = origin.provider, origin.endpoint
     row.model, row.asked = origin.model, origin.asked
     row.entries, row.chars, row.ended = entries, entry.chars * entries, entry.at
-    row.memo, row.names, row.entry = pack_entry(entry), entry_names(entry), entry
+    row.memo, row.entry = pack_entry(entry), entry
 
 
 def entry_names(entry: IndexEntry) -> Sequence[bytes]:

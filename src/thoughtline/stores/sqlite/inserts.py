@@ -11,7 +11,7 @@ All values are of types that Python's sqlite3 binds directly. For others, `bytes
 them, it first raises and catches an error of its own, which costs more than the row.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -75,9 +75,9 @@ def slices(value: bytes) -> Iterator[memoryview]:
     return (view[at : at + SLICE] for at in range(0, len(view), SLICE))
 
 
-def key_values(row: Row, position: int, tenant: int) -> list[Any]:
-    """Return tenant, name and position of all that a row's entry is filed under."""
+def key_values(names: Iterable[bytes], position: int, tenant: int) -> list[Any]:
+    """Return tenant, name and position of all that an entry is filed under."""
     values: list[Any] = []
-    for name in row.names:
+    for name in names:
         values += (tenant, bytearray(name), position)
     return values

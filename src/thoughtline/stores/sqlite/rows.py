@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 from thoughtline.errors import Conflict
 from thoughtline.stores import rules
 from thoughtline.stores.base import Batch
-from thoughtline.stores.row import PLAIN, Row, seal_rows
+from thoughtline.stores.row import PLAIN, Cipher, Row, entry_names, seal_rows
 from thoughtline.stores.sqlite import filed_entries, key_tables, statements
 from thoughtline.stores.sqlite.connection import Connection
 from thoughtline.stores.sqlite.inserts import (
@@ -137,7 +137,7 @@ def write(
         if batch.id:
             existing.batches[batch.session, batch.id] = session.last + 1
         for row in seal_rows(insert.rows, batch, db.cipher):
-            _add(new, existing, batch, row)
+            _add(db.cipher, new, existing, batch, row)
         counts = session.counts
         session.counts = insert.counts if counts is None else counts.plus(insert.counts)
         if batch.kept:
@@ -160,7 +160,7 @@ def file_again(db: Connection, insert: InsertBatch) -> None:
     existing, new = _look_up(db, [insert]), _NewRows()
     key_tables.check_writer(db, existing.sealing)
     for row in seal_rows(insert.rows, insert.batch, db.cipher):
-        _add(new, existing, insert.batch, row)
+        _add(db.cipher, new, existing, insert.batch, row)
     _insert(db, new)
 
 
@@ -190,7 +190,7 @@ def _insert_large(db: Connection, large: Sequence[tuple[int, Row, Sequence[Any]]
         db.execute(f"{_CACHE} = {usual}")
 
 
-def _add(new: _NewRows, existing: ExistingRows, batch: Batch, row: Row) -> None:
+def _add(cipher: Cipher, new: _NewRows, existing: ExistingRows, batch: Batch, row: Row) -> None:
     """Number a row and add its values."""
     session = existing.sessions[batch.session]
     position = existing.position = existing.position + (row.count or 1)
@@ -200,12 +200,13 @@ def _add(new: _NewRows, existing: ExistingRows, batch: Batch, row: Row) -> None:
     else:
         new.rows += row_values(row, *place)
     session.last += row.count
-    if row.memo:
+    if row.entry is not None:
         turn = (batch.session, row.turn)
         if turn in existing.filed:
             new.filed_again.append(existing.filed[turn])
         existing.filed[turn] = position
-        new.keys += key_values(row, position, session.tenant_number)
+        names = cipher.blind(batch.tenant, entry_names(row.entry))
+        new.keys += key_values(names, position, session.tenant_number)
     for reference in row.references:
         new.pointers += (session.number, *reference)
 
