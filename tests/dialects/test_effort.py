@@ -78,6 +78,8 @@ def test_a_row_says_it_as_the_provider_wants_it(policy, dialect, model, effort, 
     if left:
         assert made == body  # the client's own, as it was
         return
+    if "clear_thinking" in fields.get("thinking", {}):  # which is said when it is decided
+        fields = {**fields, "thinking": {"type": fields["thinking"]["type"]}}
     if dialect == "responses":  # whether summaries are shown is the client's own matter
         fields = {"reasoning": {**(body.get("reasoning") or {}), "effort": effort}}
     assert efforts(made) == without_switches(fields)
