@@ -48,6 +48,7 @@ def test_claude_code():
         "ANTHROPIC_DEFAULT_OPUS_MODEL": "kimi-k3",
         "ANTHROPIC_DEFAULT_SONNET_MODEL": "kimi-k3",
         "ANTHROPIC_DEFAULT_HAIKU_MODEL": "kimi-k3",
+        "ANTHROPIC_DEFAULT_FABLE_MODEL": "kimi-k3",
         "CLAUDE_CODE_SUBAGENT_MODEL": "kimi-k3",
     }
     assert tool.key_variables == ("ANTHROPIC_AUTH_TOKEN",)

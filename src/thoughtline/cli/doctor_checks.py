@@ -50,9 +50,11 @@ async def examine(
     """Run every check on these settings."""
     from thoughtline.cli.doctor_models import model_names
     from thoughtline.cli.doctor_sealing import sealing
+    from thoughtline.cli.doctor_tools import bypasses
 
     found = [*_access(settings), await _port(settings, seconds), *await _store(settings)]
     found += [*await sealing(settings), *_policies(settings), *model_names(settings)]
+    found += bypasses(os.environ)
     wanted = [u for u in settings.upstreams.values() if u.source != "known"]
     found += [diagnostic for upstream in wanted for diagnostic in _credential(settings, upstream)]
     places = [(f"upstream {u.name}", u.base_url) for u in wanted]

@@ -102,12 +102,19 @@ def make_plan(
         chosen=chosen,
         variables=variables,
         references=references,
-        unset=() if key.login else tuple(n for n in tool.unset if n in env and n not in references),
+        unset=_unset(tool, env, () if key.login else tool.unset, references),
         arguments=tuple(fill(argument, values) for argument in arguments),
         config_file=config_file(tool, env),
         config_value=fill(entry.value, values) if entry else None,
         missing_key=key.missing,
     )
+
+
+def _unset(
+    tool: LaunchTool, env: Mapping[str, str], keys: tuple[str, ...], references: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The variables that the tool must not see: keys of others, and what leads it past us."""
+    return tuple(n for n in (*keys, *tool.elsewhere) if n in env and n not in references)
 
 
 def choose_model(tool: LaunchTool, model: str, settings: Settings) -> ChosenModel:

@@ -17,6 +17,11 @@ _OPENAI_COMPATIBLE = {
     "options": {"baseURL": "{base}/v1", "apiKey": "{env:{key_variable}}"},
     "models": {"{model}": {"name": "{model}", "reasoning": True}},
 }
+_CLOUDS = (
+    *("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "GATEWAY"),
+    *("ANTHROPIC_AWS", "ANTHROPIC_GOOGLE_CLOUD"),
+)
+"""Where Claude Code goes instead, whatever its base URL is."""
 _CODEX = 'name="Thoughtline", base_url="{base}/v1", wire_api="responses"'
 
 
@@ -46,6 +51,7 @@ class LaunchTool(NamedTuple):
     model_arguments: tuple[str, ...] = ()
     login_arguments: tuple[str, ...] = ()  # in place of `arguments`, with its own login
     unset: tuple[str, ...] = ()  # variables with keys that another provider must not see
+    elsewhere: tuple[str, ...] = ()  # variables that lead it past any base URL, to another cloud
     config: ConfigEntry | None = None
     home: str = ""  # the upstream of its own models; empty: a model has to be chosen
     login: str = ""  # the upstream of its own login; empty: it has none, and needs a key
@@ -67,11 +73,13 @@ TOOLS: tuple[LaunchTool, ...] = (
             "ANTHROPIC_DEFAULT_OPUS_MODEL": "{model}",
             "ANTHROPIC_DEFAULT_SONNET_MODEL": "{model}",
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": "{model}",
+            "ANTHROPIC_DEFAULT_FABLE_MODEL": "{model}",
             "CLAUDE_CODE_SUBAGENT_MODEL": "{model}",
         },
         window_variables=("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"),
         key_variables=("ANTHROPIC_AUTH_TOKEN",),
         unset=("ANTHROPIC_API_KEY",),
+        elsewhere=tuple(f"CLAUDE_CODE_USE_{cloud}" for cloud in _CLOUDS),
         home="anthropic",
         login="anthropic",
         side_models=("claude-*",),
