@@ -125,3 +125,8 @@ def test_nothing_reachable_ends_with_3(monkeypatch):
     url = "http://127.0.0.1:9"
     result = run("--upstream", "mine", "--model", "m", "--base-url", url, "--yes")
     assert result.exit_code == 3 and "Nothing could be tested" in result.stdout
+
+
+def test_a_provider_that_nobody_knows_is_said_before_a_model_is_asked_for():
+    result = CliRunner().invoke(main, ["verify", "--upstream", "deepsek"])
+    assert "did you mean 'deepseek'" in result.output and "--model" not in result.output

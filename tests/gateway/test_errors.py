@@ -57,7 +57,7 @@ def test_a_body_too_large_is_413(sims):
     ("name", "says"),
     [
         ("deepsek", "no upstream is called 'deepsek'; did you mean 'deepseek'?"),
-        ("nope", "no upstream is called 'nope'; known: deepseek, openai"),
+        ("nope", "no upstream is called 'nope'; known: deepseek, openai, sim"),
     ],
 )
 def test_a_misspelt_upstream_gets_a_suggestion_that_is_near(name, says):
@@ -78,6 +78,13 @@ def test_a_misspelt_model_gets_one_too(model, says):
     error = unknown_upstream(parse("POST", "/v1/messages"), model, DIRECTORY)
     assert (error.status, error.code) == (404, "model_not_found")
     assert says in error.message
+
+
+def test_simulated_providers_are_among_those_that_are_known():
+    directory = Directory((), simulated_models=["sim/deepseek"])
+    assert unknown_upstream(parse("POST", "/u/x/v1/messages"), "m", directory).message.endswith(
+        "sim"
+    )
 
 
 def test_a_simulated_models_name_at_another_upstream_is_not_what_is_wrong():

@@ -59,7 +59,7 @@ def unknown_tool(name: str) -> click.UsageError:
     hint = did_you_mean(name, tool_names(), f"known are: {', '.join(tool_names())}")
     return click.UsageError(
         f"there is no tool {name!r}; {hint} "
-        "Any other program works by its base URL: docs/howto/clients.md"
+        "Any other program works by its base URL: `thoughtline serve --help` shows how"
     )
 
 

@@ -170,8 +170,8 @@ def _launch(wish: _Wish, arguments: tuple[str, ...]) -> int:
     executable = shutil.which(tool.executable)
     if executable is None:
         click.echo(
-            f"Error: {tool.title} is not installed: there is no {tool.executable!r} on your PATH. "
-            f"Install it with\n    {tool.install}",
+            f"Error: there is no {tool.executable!r} on your PATH; "
+            f"it comes with\n    {tool.install}",
             err=True,
         )
         return NOT_INSTALLED

@@ -51,8 +51,8 @@ def start(*, as_json: bool, **flags: Any) -> None:
         thoughtline logs --follow
         thoughtline stop
 
-    To have it start with the machine, use a unit of systemd or launchd (docs/howto/install.md); the
-    four commands work beside it. A gateway that runs already is left alone.
+    To have it start with the machine, use a unit of systemd or launchd ; the four commands work
+    beside it. A gateway that runs already is left alone.
     """
     from thoughtline.cli.launch_gateway import ensure_gateway
     from thoughtline.gateway.settings import refuse_exposure

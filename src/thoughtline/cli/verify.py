@@ -150,17 +150,18 @@ def _provider(upstream: str, given: dict[str, str], options: dict[str, Any]) -> 
             )
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--upstream") from error
-    if not given["model"]:
-        raise click.UsageError("name the model to ask with --model")
-    return Provider(
+    provider = Provider(  # one that nobody knows is said before a model is asked for
         upstream,
-        model=given["model"],
+        model=given["model"] or "?",
         key=key_in(given["key_env"]),
         base_url=given["base_url"],
         dialect=given["dialect"],
         policy=given["policy"],
         options=options,
     )
+    if not given["model"]:
+        raise click.UsageError("name the model to ask with --model")
+    return provider
 
 
 async def _run(provider: Provider, other: str) -> VerifyReport:

@@ -47,7 +47,7 @@ def unknown_upstream(
     route: Route, model: str, directory: Directory, body: bytes | None = None
 ) -> GatewayError:
     """The error for a request whose path and model name no upstream."""
-    known = directory.names
+    known = [*directory.names, *([SIMULATED] if directory.simulated_models else [])]
     names = ", ".join(known)
     simulated = (route.upstream or model.partition("/")[0]) == SIMULATED
     if simulated and directory.simulated_models:
