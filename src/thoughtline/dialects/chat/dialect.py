@@ -91,7 +91,22 @@ class ChatCompletions(Dialect):
         )
 
     def thinking_switch(self, members: Mapping[str, Any]) -> bool | None:
-        return _thinking(members)
+        if _SWITCHES.isdisjoint(members):
+            return None
+        template = members.get("chat_template_kwargs")
+        for holder in (members, template if isinstance(template, dict) else {}):
+            for key in _SWITCH:
+                switch = holder.get(key)
+                if isinstance(switch, bool):
+                    return switch
+                if isinstance(switch, dict) and isinstance(switch.get("type"), str):
+                    return bool(switch["type"] != "disabled")
+        reasoning = members.get("reasoning")
+        reasoning = reasoning if isinstance(reasoning, dict) else {}
+        if isinstance(reasoning.get("enabled"), bool):
+            return bool(reasoning["enabled"])
+        effort = members.get("reasoning_effort", reasoning.get("effort"))
+        return effort != "none" if isinstance(effort, str) else None
 
     def write(
         self,
@@ -172,23 +187,3 @@ _SWITCHES = frozenset({*_SWITCH, "chat_template_kwargs", "reasoning", "reasoning
 _loads = splice.some_members(
     HINTED | _SWITCHES | {"model", "messages", "stream"}, slices=("tools", "functions")
 )
-
-
-def _thinking(document: Mapping[str, Any]) -> bool | None:
-    """Whether thinking is switched on or off, under any key in use; None: not said."""
-    if _SWITCHES.isdisjoint(document):
-        return None
-    template = document.get("chat_template_kwargs")
-    for holder in (document, template if isinstance(template, dict) else {}):
-        for key in _SWITCH:
-            switch = holder.get(key)
-            if isinstance(switch, bool):
-                return switch
-            if isinstance(switch, dict) and isinstance(switch.get("type"), str):
-                return bool(switch["type"] != "disabled")
-    reasoning = document.get("reasoning")
-    reasoning = reasoning if isinstance(reasoning, dict) else {}
-    if isinstance(reasoning.get("enabled"), bool):
-        return bool(reasoning["enabled"])
-    effort = document.get("reasoning_effort", reasoning.get("effort"))
-    return effort != "none" if isinstance(effort, str) else None
