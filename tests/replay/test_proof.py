@@ -16,6 +16,7 @@ ROWS = [
     Evidence.SEAL,
     Evidence.SEALED_ITEM,
     Evidence.SUMMARY,
+    Evidence.THOUGHT,
     Evidence.ITEM_ID,
     Evidence.CALL_ID,
     Evidence.COUNTED_ID,

@@ -190,6 +190,53 @@ def test_a_seal_that_nobody_knows_is_the_clients_own_thought():
     assert sessions(stored, request("")) == {"s1"}
 
 
+OWN, OTHERS = "I own this thought. " * 5, "Another one had this. " * 5
+BLOCK = {"type": "thinking"}
+
+
+def block(text, seal=""):
+    return make_thought(Carrier.BLOCK, {**BLOCK, "thinking": text, "signature": seal})
+
+
+def plain(text):
+    return make_thought(Carrier.REASONING_CONTENT, text)
+
+
+@pytest.mark.parametrize(
+    ("logged", "echoed", "same"),
+    [
+        (block(OTHERS, "x" * 100), block(OWN), False),  # the client left the seal out
+        (block(OTHERS, "x" * 100), block(OTHERS[:80]), True),
+        (block(OTHERS, "x" * 100), block(OTHERS[:60] + "and so on, and so on"), True),
+        (block("", "x" * 100), block(OWN), True),  # nobody knows what it said
+        (block(OTHERS), block("", "y" * 100), False),
+        (item("rs_1", "x" * 100, OTHERS), item("rs_2", "", OWN), False),
+        (plain("Hm."), plain(f"{OWN} Hm."), False),
+        (plain(""), plain(OWN), False),
+        (plain(OTHERS), plain(f"Thinking: {OTHERS}"), True),
+        (plain(OTHERS), plain("[left out]"), True),
+    ],
+)
+def test_a_thought_that_nobody_logged_is_the_clients_own(logged, echoed, same):
+    stored = StoredConversations()
+    to = {Carrier.BLOCK: CLAUDE, Carrier.ITEM: OPENAI}.get(logged.carrier, target())
+    stored.converse([([ask("hi")], [replace(logged, origin=to.origin), say("Hello.")])], to=to)
+    request = [Turn(input=(ask("hi"),), output=(echoed, say("Hello."))), Turn(input=(ask("n"),))]
+    assert (sessions(stored, request) == {"s1"}) is same
+
+
+@pytest.mark.parametrize("continued", [True, False])
+def test_a_short_thought_without_a_seal_names_its_turn(continued):
+    """Both turns are known; only the few words that the client kept tell which one it is."""
+    stored = StoredConversations()
+    stored.converse([([ask("hi")], [plain("Hm, one."), say("Hello.")])])
+    more = [([ask("next")], [plain("Hm, more."), say("Well.")])] if continued else []
+    stored.converse([([ask("hi")], [plain("Hm, two."), say("Hello.")]), *more])
+    output = (plain(" Hm, two.\n"), say("Hello."))
+    request = [Turn(input=(ask("hi"),), output=output), Turn(input=(ask("other"),))]
+    assert sessions(stored, request) == {"s2"}
+
+
 # -- the law -------------------------------------------------------------------------------------
 
 _marks = st.lists(st.booleans(), min_size=len(OUTPUTS), max_size=len(OUTPUTS))

@@ -31,6 +31,7 @@ class Evidence(StrEnum):
     CALL_ID = "call id"  # one that looks random
     ITEM_ID = "item id"  # one that looks random
     SUMMARY = "summary"  # a sealed summary that a client carries along
+    THOUGHT = "thought"  # its very text, without a seal
     HINT = "session hint"  # one that no other conversation shares
     COUNTED_ID = "counted call ids"
     SHARED_HINT = "shared hint"
@@ -51,6 +52,7 @@ RULES = (
     Rule(Evidence.SEAL, finds=True, names=True, vetoes=True),
     Rule(Evidence.SEALED_ITEM, finds=True, names=True, vetoes=True),
     Rule(Evidence.SUMMARY, names=True),
+    Rule(Evidence.THOUGHT, vetoes=True),
     Rule(Evidence.ITEM_ID, vetoes=True),
     Rule(Evidence.CALL_ID, names=True, vetoes=True),
     Rule(Evidence.COUNTED_ID),
@@ -140,6 +142,11 @@ class Echo:
         return frozenset([k.seal_key(blob.digest) for blob in blobs])
 
     @cached_property
+    def plain_texts(self) -> list[str]:
+        """What its thoughts say that no seal of a good length comes with."""
+        return _texts([t for t in self.turn.thoughts if not _is_sealed(t)])
+
+    @cached_property
     def item_keys(self) -> frozenset[bytes]:
         """The keys of its texts and calls by their item ids, as far as those look random."""
         ids = [part.id for part in self.turn.output if isinstance(part, Text)]
@@ -195,6 +202,12 @@ class Echo:
         """Whether it has an id of a turn's calls that looks random."""
         return not self.call_ids.keys().isdisjoint(entry.calls)
 
+    def has_thought(self, entry: IndexEntry) -> bool:
+        """Whether it tells a thought of a turn, in the turn's own words."""
+        return bool(self.plain_texts) and not set(self.plain_texts).isdisjoint(
+            _texts(entry.thoughts)
+        )
+
     @cached_property
     def _identified(self) -> list[Thought]:
         return [thought for thought in self.turn.thoughts if looks_random(thought.id)]
@@ -217,12 +230,11 @@ class Echo:
         A copy that was cut or spelled anew is still the turn's, and what is short may be a
         placeholder.
         """
-        for values in (_seals, _plain_texts):
-            own = [value for value in values(self.turn.thoughts) if len(value) >= MIN_SEAL]
-            logged = values(entry.thoughts) if own else ()
-            if logged and not any(_alike(one, other) for one in own for other in logged):
-                return True
-        return False
+        seals, texts = _seals(self.turn.thoughts), self.plain_texts
+        kept = [t for t in entry.thoughts if not (t.forgotten or t.unreadable)]
+        return _are_others(seals, [seal for t in kept for seal in _seals((t,)) or ("",)]) or (
+            _are_others(texts, [text for t in kept for text in _texts((t,)) or _silence(t)])
+        )
 
 
 def thought_keys(thought: Thought) -> list[bytes]:
@@ -250,21 +262,36 @@ def _seals(thoughts: Sequence[Thought]) -> list[str]:
     ]
 
 
-def _plain_texts(thoughts: Sequence[Thought]) -> list[str]:
-    """Return the texts of thoughts that no seal of a good length comes with, however spaced."""
-    return [
-        " ".join(thought.text.split())
-        for thought in thoughts
-        if thought.text and not any(len(seal) >= MIN_SEAL for seal in _seals((thought,)))
-    ]
+def _is_sealed(thought: Thought) -> bool:
+    """Whether a thought has a seal that tells it from others."""
+    return any(len(seal) >= MIN_SEAL for seal in _seals((thought,)))
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether one of two seals is a piece of the other, or the first half is the same."""
-    if one in other or other in one:
+def _texts(thoughts: Sequence[Thought]) -> list[str]:
+    """Return what thoughts say, however spaced; those that say nothing are left out."""
+    return [text for thought in thoughts if (text := " ".join(thought.text.split()))]
+
+
+def _silence(thought: Thought) -> Sequence[str]:
+    """Return an empty text for a thought that says nothing; what a sealed one says is not known."""
+    return () if thought.seals else ("",)
+
+
+def _are_others(own: Sequence[str], logged: Sequence[str]) -> bool:
+    """Whether some of the client's own values are no placeholders, and none of those is logged."""
+    long = [value for value in own if len(value) >= MIN_SEAL]
+    return bool(long and logged) and not any(_is_copy(value, logged) for value in long)
+
+
+def _is_copy(own: str, logged: Sequence[str]) -> bool:
+    """Whether a value is a piece of a logged one, or the half of it is, or is of several.
+
+    The first half is, where the rest was spelled anew; any is, where more was put to it.
+    """
+    half = len(own) // 2
+    if any(own in value or value.startswith(own[:half]) for value in logged):
         return True
-    half = min(len(one), len(other)) // 2
-    return one[:half] == other[:half]
+    return sum([len(value) for value in logged if value in own]) >= half
 
 
 _POINTS_TO: dict[Evidence, Callable[[Echo, IndexEntry], bool]] = {
@@ -272,6 +299,7 @@ _POINTS_TO: dict[Evidence, Callable[[Echo, IndexEntry], bool]] = {
     Evidence.SEAL: lambda echo, entry: not echo.seals.isdisjoint(entry.keys),
     Evidence.SEALED_ITEM: Echo.names_sealed_item,
     Evidence.SUMMARY: lambda echo, entry: not echo.summaries.isdisjoint(entry.keys),
+    Evidence.THOUGHT: Echo.has_thought,
     Evidence.ITEM_ID: Echo.has_item_id,
     Evidence.CALL_ID: Echo.has_call_id,
     Evidence.COUNTED_ID: (
