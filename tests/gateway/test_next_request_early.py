@@ -34,8 +34,8 @@ END = b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":1}}\n\ndata: [DONE
 class LateEnd(Answer):
     """A stream whose end comes when it is told to."""
 
-    def __init__(self, number, released):
-        super().__init__(200, said(number), {"content-type": "text/event-stream"})
+    def __init__(self, body, released):
+        super().__init__(200, body, {"content-type": "text/event-stream"})
         self.released = released
 
     async def chunks(self):
@@ -45,17 +45,21 @@ class LateEnd(Answer):
 
 
 class LateEndWire(ScriptedWire):
-    def __init__(self):
+    def __init__(self, said=said):
         super().__init__(Answer())
+        self.said = said
         self.released = asyncio.Event()
         self.asked = asyncio.Event()  # for the second time
+        self.asked_thrice = asyncio.Event()
 
     @asynccontextmanager
     async def send(self, request):
         self.sent.append(request)
         if len(self.sent) > 1:
             self.asked.set()
-        yield LateEnd(len(self.sent), self.released)
+        if len(self.sent) > 2:
+            self.asked_thrice.set()
+        yield LateEnd(self.said(len(self.sent)), self.released)
 
 
 TOOLS = [{"type": "function", "function": {"name": "run", "parameters": {"type": "object"}}}]
@@ -143,3 +147,75 @@ async def test_others_are_not_waited_for(other):
     await wire.asked.wait()  # although the first has not ended
     wire.released.set()
     await asyncio.gather(first, second)
+
+
+# -- where another conversation looks like it ------------------------------------------------------
+
+
+def called(number):
+    """Every answer is the same call, under an id of its own."""
+    run = {"name": "run", "arguments": "{}"}
+    call = {"index": 0, "id": f"call_{number}c6e8f9a7b1d2", "type": "function", "function": run}
+    thought = event(reasoning_content=f"Hm {number}.")
+    return thought + event(tool_calls=[call]) + event(finish_reason="stop")
+
+
+def worded(number):
+    """Every answer has the same words."""
+    return (
+        event(reasoning_content=f"Hm {number}.")
+        + event(content="Well.")
+        + event(finish_reason="stop")
+    )
+
+
+def going_on(number, *, calls, thought=""):
+    """What a client sends behind that answer."""
+    if not calls:
+        said = {"role": "assistant", "content": "Well."}
+        return [*ASKED, said | thought, {"role": "user", "content": "So?"}]
+    id, run = f"call_{number}c6e8f9a7b1d2", {"name": "run", "arguments": "{}"}
+    call = {"id": id, "type": "function", "function": run}
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return [*ASKED, said, {"role": "tool", "tool_call_id": id, "content": "ok"}]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("evidence", ["hint", "call id", "thought"])
+async def test_what_points_to_the_unwritten_turn_is_not_overruled(evidence, ends):
+    """Another conversation has said the same, and is written: it gets none of its thoughts."""
+    wire = LateEndWire(called if evidence == "call id" else worded)
+    gateway = InProcessGateway(wire, "deepseek", commit_wait=30 if ends else 0)
+    named = {name: {"x-thoughtline-session": name} for name in "ab"} if evidence == "hint" else {}
+    wire.released.set()
+    await gateway.post(PATH, body(ASKED), named.get("a"))
+    wire.released.clear()
+    first = await begun(gateway, ASKED, named.get("b"))
+    kept = {"reasoning_content": "Hm 2."} if evidence == "thought" else {}
+    asked = body(going_on(2, calls=evidence == "call id", thought=kept))
+    second = asyncio.create_task(gateway.post(PATH, asked, named.get("b")))
+    if ends:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(wire.sent) == 2
+    else:
+        await wire.asked_thrice.wait()
+    wire.released.set()
+    await asyncio.gather(first, second)
+    own = "Hm 2." if ends or evidence == "thought" else ""  # a placeholder
+    assert wire.bodies[2]["messages"][1]["reasoning_content"].strip() == own
+
+
+async def test_a_look_alike_that_runs_is_not_waited_for():
+    """What the client brings points to a turn that is written."""
+    wire = LateEndWire(called)
+    gateway = InProcessGateway(wire, "deepseek")
+    wire.released.set()
+    await gateway.post(PATH, body(ASKED))
+    wire.released.clear()
+    other = await begun(gateway)
+    mine = asyncio.create_task(gateway.post(PATH, body(going_on(1, calls=True))))
+    await wire.asked_thrice.wait()
+    assert wire.bodies[2]["messages"][1]["reasoning_content"] == "Hm 1."
+    wire.released.set()
+    await asyncio.gather(other, mine)

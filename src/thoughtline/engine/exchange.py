@@ -22,7 +22,8 @@ from thoughtline.dialects.limits import is_heavy
 from thoughtline.engine.caller import AnswerT, Caller, ExchangeObserver, Incoming
 from thoughtline.engine.client_source import ClientSource
 from thoughtline.engine.commit import TurnWriter
-from thoughtline.engine.decision import Fields, Found, RequestDecision, decide, path_of
+from thoughtline.engine.decision import Fields, RequestDecision, decide, path_of
+from thoughtline.engine.early_requests import unwritten, without_look_alikes
 from thoughtline.engine.normalise import DROP_BLOCK, Normalised, keep_dropping, normalise
 from thoughtline.engine.offload import run_aside
 from thoughtline.engine.parted_calls import with_calls_together
@@ -196,9 +197,11 @@ class Engine:
             await quirks.ready()
             if quirks.quirk(target.origin) != quirk:
                 return await self._walk(incoming)
-        if running := self._unwritten(incoming.tenant, path, found):
+        if running := unwritten(self.recordings, incoming.tenant, path, found):
             await self._until_written(running)
             found, lookup_error = await source.look_up(path, normal.known_turns)
+            if unwritten(running, incoming.tenant, path, found):
+                found = without_look_alikes(path, found)
         resumed = incoming.resumed
         asked = RequestDecision(
             source=source,
@@ -290,25 +293,6 @@ class Engine:
         prefix = await run_aside(partial(settle, *asked)) if incoming.heavy else settle(*asked)
         if prefix is not None:
             cache.put(prefix, before=resumed.prefix if resumed is not None else None)
-
-    def _unwritten(self, tenant: str, path: RequestPath, found: Found) -> Sequence[Recording]:
-        """Recordings of answers that are not written yet, and may be the last output.
-
-        Some clients go on as soon as the model has said why it stopped, before the stream ends.
-        The answers are to the same request, compacted since or not.
-        """
-        for last in reversed(path.keys):
-            if last is not None:
-                break
-        else:
-            return ()
-        if last.full in found or last.local in found:
-            return ()  # the usual case
-        return [
-            one
-            for one in self.recordings
-            if one.tenant == tenant and one.capture.path.rolling_key.leads_to(last)
-        ]
 
     async def _until_written(self, running: Sequence[Recording]) -> None:
         """Wait for these, at most as long as the end of an answer would."""

@@ -46,6 +46,15 @@ class RequestPath(Struct, frozen=True, gc=False, kw_only=True):
     prefix_states: tuple[Any, ...] = ()  # behind each turn: what more prefixes are made from
     handles: Mapping[int, str] = {}  # by position: the turn that a handle names
 
+    def echo(self, index: int) -> Echo:
+        """What the output at a position tells of the turn that it is."""
+        return Echo(
+            self.turns[index],
+            hints=self.hints,
+            unique_hints=self.unique_hints,
+            handle=self.handles.get(index, ""),
+        )
+
     def lookup_keys(self) -> list[bytes]:
         """Return every key to look up, for one batch."""
         wanted: list[bytes] = []
@@ -215,13 +224,8 @@ class _Matcher:
             if keys is None:
                 self.positions.append(None)
                 continue
-            echo = Echo(
-                path.turns[index],
-                hints=path.hints,
-                unique_hints=path.unique_hints,
-                handle=path.handles.get(index, ""),
-            )
-            self.positions.append(Candidates(echo, keys, found, found.get(keys.full, ())))
+            by_full_key = found.get(keys.full, ())
+            self.positions.append(Candidates(path.echo(index), keys, found, by_full_key))
         vetoes.rule_out(self.positions)
         self.matches: list[TurnMatch | None] = [None] * len(self.positions)
         self.after: IndexEntry | None = None  # the match of the nearest later output
