@@ -28,7 +28,6 @@ from benchmarks.big_file import FIRST_LONG, LONG, RARE, fill
 from benchmarks.conversations import first_request
 from benchmarks.loads import ask, request
 from benchmarks.stands import Stand, gateway, process
-from thoughtline.stores.sqlite import SqliteStore
 
 LIMIT = 0.3
 """Seconds within which a page should come."""
@@ -202,15 +201,6 @@ def _say(name: str, took: float, taken: list[float], said: dict[str, Any]) -> No
 # -- the run -------------------------------------------------------------------------------------
 
 
-async def _summarise(path: Path) -> float:
-    """Do what a gateway does all the time while it fills a file; how many seconds it took."""
-    begun = time.perf_counter()
-    store = SqliteStore(path)
-    await store.summarise()
-    await store.close()
-    return time.perf_counter() - begun
-
-
 def _warm(path: Path) -> None:
     with path.open("rb") as file:  # what is measured is the store, not the disk
         while file.read(1 << 24):
@@ -241,7 +231,6 @@ def main() -> None:
             begun = time.perf_counter()
             fill(path, options.turns, time.time())
             print(f"{options.turns:,} turns written in {time.perf_counter() - begun:.0f} s")
-            print(f"summarised in {asyncio.run(_summarise(path)):.0f} s")
         print(f"{path.stat().st_size / 1e9:.2f} GB\n", flush=True)
         _warm(path)
         with _served(path) as stand:
