@@ -9,11 +9,13 @@ import sys
 import pytest
 
 from stores.samples import appended, notes, thought, turn
+from support.sqlite_files import look
 from thoughtline.errors import Corrupt, StoreError, Unavailable
 from thoughtline.stores.sqlite import SqliteStore
 from thoughtline.stores.sqlite.salvage import SalvageReport, main, salvage
 
 PAGE = 4096
+SCHEMA_PAGES = "SELECT pageno FROM dbstat WHERE name = 'sqlite_schema'"
 SESSIONS = [f"session-{n}" for n in range(60)]
 
 
@@ -102,8 +104,9 @@ async def test_overwritten_pages(filled, tmp_path):
 @pytest.mark.parametrize("seed", range(4))
 async def test_any_overwritten_page(filled, tmp_path, seed):
     path, events = filled
-    pages = path.stat().st_size // PAGE
-    overwrite(path, [random.Random(seed).randrange(1, pages)])
+    schema = {page - 1 for (page,) in look(path, SCHEMA_PAGES)}  # without it there are no tables
+    pages = [page for page in range(path.stat().st_size // PAGE) if page not in schema]
+    overwrite(path, [random.Random(seed).choice(pages)])
     await readable(path, events)
     await check_salvaged(path, tmp_path / "new.db", events)
 

@@ -72,12 +72,17 @@ SELECT coalesce(sum(entries), 0), min(position) FROM (
 )
 """.replace("{matching}", _MATCHING)
 _SUMS = """
-SELECT b.provider, CASE b.asked WHEN '' THEN b.model ELSE b.asked END, count(*),
-    sum(b.chars / b.entries), min(b.ended), max(b.ended), sum(b.entries)
-FROM batches AS b INDEXED BY batches_listed CROSS JOIN sessions AS s ON s.number = b.session
+SELECT provider, model, sum(entries), sum(chars), sum(listed) FROM entry_sums
+WHERE entries > 0
+  AND (:tenant IS NULL OR tenant = (SELECT number FROM tenants WHERE tenant = :tenant))
+GROUP BY provider, model
+"""
+_FIRST_OR_LAST = """
+SELECT ended FROM batches AS b INDEXED BY batches_listed_by_time
+CROSS JOIN sessions AS s ON s.number = b.session
 WHERE b.entries > 0
   AND (:tenant IS NULL OR s.tenant = (SELECT number FROM tenants WHERE tenant = :tenant))
-GROUP BY 1, 2
+ORDER BY ended {} LIMIT 1
 """
 _TENANTS = "SELECT number, tenant FROM tenants WHERE :tenant IS NULL OR tenant = :tenant"
 _encode = msgspec.json.Encoder().encode
@@ -142,8 +147,12 @@ def count(db: Connection, entry_filter: EntryFilter) -> int:
 
 def sums(db: Connection, tenant: str | None) -> tuple[list[rules.EntrySummary], int]:
     """Return turns with thoughts by provider and model, and how many entries a listing has."""
-    found = db.execute(_SUMS, {"tenant": tenant}).fetchall()
-    return [rules.EntrySummary(*row) for *row, _ in found], sum(listed for *_, listed in found)
+    values = {"tenant": tenant}
+    found = db.execute(_SUMS, values).fetchall()
+    if not found:
+        return [], 0
+    span = [db.execute(_FIRST_OR_LAST.format(way), values).fetchone()[0] for way in ("", "DESC")]
+    return [rules.EntrySummary(*row, *span) for *row, _ in found], sum(row[-1] for row in found)
 
 
 def stats(db: Connection, tenant: str | None, *, sessions: bool = True) -> StoreStats:

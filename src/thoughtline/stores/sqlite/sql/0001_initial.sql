@@ -67,6 +67,48 @@ CREATE INDEX batches_listed ON batches
     (position, session, provider, endpoint, model, asked, entries, chars, ended)
 WHERE entries > 0;
 
+CREATE INDEX batches_listed_by_time ON batches (ended, session) WHERE entries > 0;
+
+-- Turns with thoughts, added up: the triggers keep it true, whatever is done to the rows.
+CREATE TABLE entry_sums (
+    tenant    INTEGER NOT NULL,
+    provider  TEXT NOT NULL,
+    model     TEXT NOT NULL,     -- as asked for
+    entries   INTEGER NOT NULL,
+    listed    INTEGER NOT NULL,  -- these in a listing, which has each once for every tool call
+    chars     INTEGER NOT NULL,
+    PRIMARY KEY (tenant, provider, model)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER entry_added AFTER INSERT ON batches WHEN NEW.entries > 0
+BEGIN
+    INSERT INTO entry_sums
+    SELECT s.tenant, NEW.provider, CASE NEW.asked WHEN '' THEN NEW.model ELSE NEW.asked END,
+        1, NEW.entries, NEW.chars / NEW.entries
+    FROM sessions AS s WHERE s.number = NEW.session
+    ON CONFLICT DO UPDATE SET entries = entries + 1, listed = listed + excluded.listed,
+        chars = chars + excluded.chars;
+END;
+
+CREATE TRIGGER entry_deleted AFTER DELETE ON batches WHEN OLD.entries > 0
+BEGIN
+    UPDATE entry_sums SET entries = entries - 1, listed = listed - OLD.entries,
+        chars = chars - OLD.chars / OLD.entries
+    WHERE tenant = (SELECT tenant FROM sessions WHERE number = OLD.session)
+      AND provider = OLD.provider
+      AND model = CASE OLD.asked WHEN '' THEN OLD.model ELSE OLD.asked END;
+END;
+
+CREATE TRIGGER entry_changed AFTER UPDATE OF entries, chars ON batches WHEN OLD.entries > 0
+BEGIN
+    UPDATE entry_sums SET entries = entries - (NEW.entries = 0),
+        listed = listed - OLD.entries + NEW.entries,
+        chars = chars - OLD.chars / OLD.entries + coalesce(NEW.chars / nullif(NEW.entries, 0), 0)
+    WHERE tenant = (SELECT tenant FROM sessions WHERE number = OLD.session)
+      AND provider = OLD.provider
+      AND model = CASE OLD.asked WHEN '' THEN OLD.model ELSE OLD.asked END;
+END;
+
 -- Where index entries are found: the key, or the name of a tool call (blinded, if the file is
 -- sealed), and the row.
 CREATE TABLE lookup_keys (
