@@ -4,15 +4,17 @@ A page holds each part between two marks; `refresh` replaces what is between the
 rest alone. `make docs` writes the pages, and a test fails when they drift.
 """
 
+import inspect
 import re
 import runpy
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from thoughtline.cli import COMMANDS, main
+from thoughtline.cli import main
 from thoughtline.dialects import DIALECTS
 from thoughtline.dialects.params import OutputFormat, RequestParams, ToolChoice, ToolSpec
 from thoughtline.gateway.settings.keys import ANY, KEYS, TITLES, Key, dotted
@@ -21,7 +23,6 @@ from thoughtline.gateway.settings.values import default
 from thoughtline.log.capabilities import Capabilities
 from thoughtline.providers.known_providers import PROVIDERS
 
-WIDTH = 90
 _PART = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _PLACEHOLDERS = {"headers": "HEADER", "endpoints": "DIALECT"}
 
@@ -158,30 +159,72 @@ def errors() -> str:
     return "\n" + _table(head, _TOLD["errors"]()) + "\n"
 
 
+TOPICS: Mapping[str, tuple[str, ...]] = {
+    "Run the gateway": ("serve", "start", "stop", "status", "logs", "init", "doctor"),
+    "Use it": ("launch", "env", "models", "chat"),
+    "Look at what happened": ("requests", "sessions", "show", "tail"),
+    "Change what is stored": ("fork", "export", "import", "delete", "cache", "erase"),
+    "Keep a store": ("store", "index", "keys"),
+    "Try providers": ("demo", "sim", "verify"),
+}
+"""Every command, below what a person wants to do."""
+_EVERYWHERE = frozenset({"--config PATH", "--store URL", "--json", "--yes"})
+"""Options that the page's beginning explains."""
+
+
 def commands() -> str:
-    """What `--help` says, command by command."""
-    parts = [_help(main, "thoughtline")]
+    """The commands by topic: what each does, how it is called, and its own options."""
     context = click.Context(main, info_name="thoughtline")
-    for name in COMMANDS:
-        command = main.get_command(context, name)
-        if command is None:
-            continue
-        parts.append(f"## {name}\n\n{_help(command, name, context)}")
-        if isinstance(command, click.Group):
-            within = click.Context(command, info_name=name, parent=context)
-            parts += [_help(one, own, within) for own, one in command.commands.items()]
+    parts: list[str] = []
+    shown: dict[str, _Options] = {}
+    for topic, names in TOPICS.items():
+        parts.append(f"## {topic}\n")
+        for name in names:
+            command = main.get_command(context, name)
+            if command is None:
+                raise LookupError(name)
+            parts.append(f"### {name}\n\n{_command(command, f'thoughtline {name}', shown)}")
+            if isinstance(command, click.Group):
+                parts += [
+                    _command(one, f"thoughtline {name} {own}", shown, called=True)
+                    for own, one in command.commands.items()
+                ]
     return "\n" + "\n".join(parts)
 
 
-def _help(command: click.Command, name: str, parent: click.Context | None = None) -> str:
-    context = click.Context(
-        command,
-        info_name=name,
-        parent=parent,
-        terminal_width=WIDTH,
-        help_option_names=["-h", "--help"],
-    )
-    return f"```text\n{command.get_help(context)}\n```\n"
+_Options = Sequence[tuple[str, str]]
+_EXIT = re.compile(r"\b(?:Ends with|exit code)\b")
+
+
+def _command(
+    command: click.Command, name: str, shown: dict[str, _Options], *, called: bool = False
+) -> str:
+    """Its first paragraph, exit codes, examples, and options that no earlier one has explained."""
+    first, *more = inspect.cleandoc(command.help or "").split("\n\n")
+    context = click.Context(command, info_name=name)
+    arguments = " ".join(piece for piece in command.collect_usage_pieces(context)[1:] if piece)
+    usage = f"`{f'{name} {arguments}'.strip()}`: " if called or arguments else ""
+    text = [usage + " ".join(first.split())]
+    text += [
+        _example(part) if part.startswith("\b") else " ".join(part.split())
+        for part in more
+        if part.startswith("\b") or part.endswith(":") or _EXIT.search(part)
+    ]
+    options = [one for one in command.get_params(context) if isinstance(one, click.Option)]
+    records = [one.get_help_record(context) for one in options]
+    own = [one for one in records if one and one[0] not in _EVERYWHERE and "--help" not in one[0]]
+    same = next((other for other, known in shown.items() if own and set(own) <= set(known)), "")
+    shown[name] = own
+    if same:
+        text.append(f"Options: as for `{same}`." if set(own) == set(shown[same]) else "")
+    if own and not (same and set(own) == set(shown[same])):
+        text.append(_table(("option", "meaning"), [(f"`{one}`", about) for one, about in own]))
+    return "\n\n".join(filter(None, text)) + "\n"
+
+
+def _example(part: str) -> str:
+    lines = textwrap.dedent(part.removeprefix("\b\n")).splitlines()
+    return "\n".join(["```text", *(line.rstrip() for line in lines), "```"])
 
 
 library: Callable[[], str] = runpy.run_path(str(Path(__file__).with_name("generate_library.py")))[

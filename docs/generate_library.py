@@ -64,26 +64,78 @@ def library() -> str:
 def _entry(name: str, thing: Any) -> str:
     lines = [f"### {name}\n"]
     if inspect.isfunction(thing):
-        lines += [_code(f"thoughtline.{name}{_signature(thing)}"), _text(thing)]
-        return "\n".join(lines)
-    lines.append(_text(thing))
+        return "\n".join([*lines, _function(f"thoughtline.{name}", thing)])
+    lines.append(f"{(inspect.getdoc(thing) or '').strip()}\n")
     if issubclass(thing, enum.Enum):
         lines.append("Values: " + ", ".join(f"`{one.value}`" for one in thing) + ".\n")
         return "\n".join(lines)
     if fields := list(_fields(thing)):
-        rows = [f"| `{name}` | `{_cell(kind)}` | {about} |" for name, kind, about in fields]
-        lines.append("\n".join(["| field | type | meaning |", "|---|---|---|", *rows]) + "\n")
-    for member, value in _members(thing):
-        lines.append(_member(member, value))
-    return "\n".join(lines)
+        lines.append(_code("\n".join(_joined(fields))))
+    members = [_member(member, value) for member, value in _members(thing)]
+    # A list first: what takes a line for each parameter stands for itself, below.
+    lines += [member for member in members if member.startswith("- ")]
+    lines += [f"\n{member.strip()}" for member in members if not member.startswith("- ")]
+    return "\n".join(lines) + "\n" * bool(members)
+
+
+def _joined(fields: list[str]) -> Iterator[str]:
+    """The fields in their order; neighbours that need no comment share a line."""
+    line = ""
+    for field in fields:
+        commented = "  # " in field
+        if line and (commented or len(line) + len(field) > 88):
+            yield line
+            line = ""
+        if commented:
+            yield field
+        else:
+            line = f"{line}, {field}" if line else field
+    if line:
+        yield line
 
 
 def _member(name: str, value: Any) -> str:
     if isinstance(value, property):
-        return f"**`.{name}`** {_text(value)}"
-    function = value.__func__ if isinstance(value, classmethod) else value
+        return f"- `.{name}`: {_first(inspect.getdoc(value) or '')}"
+    return _function(name, value.__func__ if isinstance(value, classmethod) else value)
+
+
+def _function(name: str, function: Any) -> str:
+    """A call with what it does: in one paragraph, or with a line for each parameter."""
     prefix = "await " if inspect.iscoroutinefunction(function) else ""
-    return f"{_code(f'{prefix}{name}{_signature(function)}')}\n{_text(function)}"
+    about, _, arguments = (inspect.getdoc(function) or "").partition("\nArgs:\n")
+    explained = dict(_arguments(arguments))
+    if not explained:
+        return f"- `{prefix}{name}{_signature(function)}`: {_first(about)}"
+    return f"{_first(about)}\n\n{_code(prefix + name + _lines(function, explained))}"
+
+
+def _first(text: str) -> str:
+    """The first paragraph, on one line."""
+    return " ".join(text.strip().split("\n\n")[0].split())
+
+
+def _arguments(text: str) -> Iterator[tuple[str, str]]:
+    """The names and meanings of a docstring's `Args:`."""
+    for entry in re.split(r"\n(?=    \w+: )", "\n" + text.rstrip()):
+        if entry.strip():
+            name, _, about = " ".join(entry.split()).partition(": ")
+            yield name, about
+
+
+def _lines(function: Any, explained: dict[str, str]) -> str:
+    """A signature with one parameter a line, and its meaning beside it."""
+    node = _definition(function)
+    lines, elsewhere = list[str](), dict[str, list[str]]()
+    for piece in re.split(r", (?![^\[(]*[\])])", ast.unparse(node.args)):
+        name = re.split(r"[:=]", piece)[0].strip()
+        about = explained.get(name, "").removesuffix(".")
+        if about.startswith("as for"):
+            elsewhere.setdefault(about.partition(":")[0], []).append(name)
+        else:
+            lines.append(f"    {piece},  # {about}" if about else f"    {piece},")
+    lines += [f"    {', '.join(names)},  # {about}" for about, names in elsewhere.items()]
+    return "(\n" + "\n".join(lines) + f"\n){_returns(node)}"
 
 
 def _members(cls: type) -> Iterator[tuple[str, Any]]:
@@ -95,7 +147,7 @@ def _members(cls: type) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _fields(cls: type) -> Iterator[tuple[str, str, str]]:
+def _fields(cls: type) -> Iterator[str]:
     """The fields of a struct with their types, defaults and the comments beside them."""
     if not issubclass(cls, msgspec.Struct):
         return
@@ -109,46 +161,33 @@ def _fields(cls: type) -> Iterator[tuple[str, str, str]]:
                 about = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
                 kind = ast.unparse(node.annotation)
                 default = f" = {ast.unparse(node.value)}" if node.value is not None else ""
-                yield node.target.id, kind + default, _cell(about)
+                yield f"{node.target.id}: {kind}{default}" + (f"  # {about}" if about else "")
 
 
 def _signature(function: Any) -> str:
-    """A signature as it is written, without `self`, one parameter a line if it is long."""
+    """A signature as it is written, without `self`."""
+    node = _definition(function)
+    return f"({ast.unparse(node.args)}){_returns(node)}"
+
+
+def _definition(function: Any) -> ast.FunctionDef | ast.AsyncFunctionDef:
     source = textwrap.dedent(inspect.getsource(function))
     node = next(
         node
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    arguments = node.args
-    arguments.args = [one for one in arguments.args if one.arg not in ("self", "cls")]
+    node.args.args = [one for one in node.args.args if one.arg not in ("self", "cls")]
+    return node
+
+
+def _returns(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    returns = returns.replace("'", "")
-    flat = f"({ast.unparse(arguments)}){returns}"
-    if len(flat) <= 80:
-        return flat
-    pieces = re.split(r", (?![^\[(]*[\])])", ast.unparse(arguments))
-    return "(\n" + "".join(f"    {piece},\n" for piece in pieces) + f"){returns}"
+    return returns.replace("'", "")
 
 
 def _code(text: str) -> str:
     return f"```text\n{text}\n```\n"
-
-
-def _text(thing: Any) -> str:
-    """A docstring, with its arguments as a list."""
-    about, _, arguments = (inspect.getdoc(thing) or "").partition("\nArgs:\n")
-    text = about.strip() + "\n"
-    if arguments:
-        entries = re.split(r"\n(?=    \w+: )", "\n" + arguments.rstrip())
-        words = [" ".join(entry.split()) for entry in entries if entry.strip()]
-        items = [f"- `{name}`: {said}" for name, _, said in map(_pair, words)]
-        text += "\n" + "\n".join(items) + "\n"
-    return text
-
-
-def _pair(entry: str) -> tuple[str, str, str]:
-    return entry.partition(": ")
 
 
 def _cell(text: str) -> str:

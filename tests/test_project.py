@@ -246,9 +246,15 @@ def test_nothing_asks_for_a_package_that_no_index_has():
 
 def test_every_page_is_in_the_index():
     index = ROOT / "docs" / "index.md"
-    linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text("utf-8"))}
-    pages = set((ROOT / "docs").rglob("*.md")) - {index}
-    assert [short(page) for page in sorted(pages - linked)] == []
+    decisions = set((ROOT / "docs" / "adr").glob("*.md"))
+    pages = set((ROOT / "docs").rglob("*.md")) - decisions - {index}
+    assert [short(page) for page in sorted(pages - linked_from(index))] == []
+    assert linked_from(index) & decisions == set()
+    assert [short(page) for page in sorted(decisions - linked_from(ROOT / "ARCHITECTURE.md"))] == []
+
+
+def linked_from(page):
+    return {(page.parent / link).resolve() for link in LINK.findall(page.read_text("utf-8"))}
 
 
 def test_decisions_are_numbered_and_complete():
