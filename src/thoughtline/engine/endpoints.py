@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from thoughtline.dialects import DEFAULT, DIALECTS
 from thoughtline.engine.model_names import ModelNames, ModelRow
-from thoughtline.engine.path_options import read_options
+from thoughtline.engine.path_options import PathOptions, read_options
 from thoughtline.engine.routes import Route, beneath, has_version, join, named_first, unversioned
 from thoughtline.log.parts import Origin
 from thoughtline.providers.catalogue import (
@@ -173,28 +173,15 @@ class Directory:
         return iter(self._all.values())
 
     def pick(self, name: str, model: str, options: str = "") -> Upstream | None:
-        """The upstream of a request; `options` are those of its path.
-
-        Raises `SettingsError` for options that make no sense.
-        """
-        if not options:
-            return self._pick(name, model)
-        wanted = read_options(options)
-        served = wanted.served(model)
-        found = self._pick(name, served)
-        if found is None:
-            return None
-        if served != model:
-            found = replace(found, served=found.served or served, asked=model)
-        return replace(found, effort=wanted.effort or found.effort)
-
-    def _pick(self, name: str, model: str) -> Upstream | None:
         """By name if one is given, else by model; a single configured upstream takes the rest.
 
         A name that is mapped to another model comes before the upstream that has such models. Where
         the client names the upstream, its models keep their names: only another provider's name
-        becomes what a row says that leads there.
+        becomes what a row says that leads there. `options` are those of its path: `SettingsError`
+        for those that make no sense.
         """
+        if options:
+            return self._pick_with(read_options(options), name, model)
         if not self.model_names.rows:
             return self._by_name(name, model) if name else self._by_model(model)
         if not name:
@@ -206,6 +193,15 @@ class Directory:
         if lead is None or owner is None or (named is not None and owner.name == named.name):
             return named
         return self._mapped(lead, model)
+
+    def _pick_with(self, options: PathOptions, name: str, model: str) -> Upstream | None:
+        served = options.served(model)
+        found = self.pick(name, served)
+        if found is None:
+            return None
+        if served != model:
+            found = replace(found, served=found.served or served, asked=model)
+        return replace(found, effort=options.effort or found.effort)
 
     def _by_name(self, name: str, model: str) -> Upstream | None:
         if name == SIMULATED and self._simulated is not None:
