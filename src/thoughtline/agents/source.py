@@ -96,6 +96,9 @@ class LogSource:
     def readable(self, decision: RequestDecision) -> Request:
         return self.template.read(self.write(decision.path.turns))
 
+    def joined(self, decision: RequestDecision, groups: Sequence[range]) -> None:
+        return None  # the log knows what was one output
+
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         return decision.path.turns[:-1] if self._previous else ()
 

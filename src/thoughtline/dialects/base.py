@@ -191,6 +191,7 @@ class Dialect(Protocol):
     # -- requests
     history_member: ClassVar[str] = "messages"  # the top-level member that holds the history
     content_member: ClassVar[str] = "content"  # of an element of the history: what is said
+    calls_member: ClassVar[str] = "content"  # of one: what is called
     thinking_on: ClassVar[Mapping[str, Any]] = {}  # members that make an optional thinker think
     reasoning_carrier: ClassVar[Carrier | None] = None  # where a demanded thought stands
     signature_carrier: ClassVar[Carrier | None] = None  # where Gemini's signature stands

@@ -8,8 +8,17 @@ from msgspec.structs import replace
 from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.base import Dialect, Request
-from thoughtline.engine.decision import Composed, Fields, Found, RequestDecision, path_of
+from thoughtline.dialects.joined_outputs import with_joined_outputs
+from thoughtline.engine.decision import (
+    Composed,
+    Fields,
+    Found,
+    RequestDecision,
+    Source,
+    path_of,
+)
 from thoughtline.engine.offload import run_for
+from thoughtline.engine.parted_calls import regrouped
 from thoughtline.engine.server_state import completed, expanded, path_to, recall
 from thoughtline.engine.settled_prefix import Resumed, SettledPrefix
 from thoughtline.errors import StoreError
@@ -119,6 +128,22 @@ class ClientSource:
 
     def readable(self, decision: RequestDecision) -> Request:
         return decision.request
+
+    def joined(
+        self, decision: RequestDecision, groups: Sequence[range]
+    ) -> tuple[Source, Request, RequestPath] | None:
+        dialect, asked = decision.dialect, decision.request
+        if dialect.item_list:
+            request = regrouped(asked, groups)
+        elif body := with_joined_outputs(dialect, asked, groups):
+            request = replace(dialect.read(body), model=asked.model, stream=asked.stream)
+        else:
+            return None
+        path = path_of(
+            request, dialect=dialect, target=decision.target, predecessor=decision.predecessor
+        )
+        hints, unique = decision.path.hints, decision.path.unique_hints
+        return self, request, replace(path, hints=hints, unique_hints=unique)
 
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         if decision.predecessor is not None:

@@ -92,6 +92,11 @@ class Source(Protocol):
     def readable(self, decision: "RequestDecision") -> Request:
         """The request without thoughts as its dialect reads it, also where no body was needed."""
 
+    def joined(
+        self, decision: "RequestDecision", groups: Sequence[range]
+    ) -> "tuple[Source, Request, RequestPath] | None":
+        """The same history with the outputs of each group as one; None: they cannot be one."""
+
     async def continued(self, decision: "RequestDecision") -> tuple[Turn, ...]:
         """The turns before a request that names a response instead of repeating them."""
 

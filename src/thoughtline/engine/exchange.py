@@ -221,10 +221,11 @@ class Engine:
         plan = decision.replay_plan
         if resumed is not None:
             resumed.check_decision(decision)
-        elif incoming.source is None and (not plan.certain or plan.leaves_out):
+        elif not plan.certain or plan.leaves_out:
             asked_of = self.store, incoming.tenant, normal.known_turns
             decision = await with_calls_together(decision, *asked_of)
-            decision = await without_spoken_thoughts(decision, *asked_of)
+            if incoming.source is None:
+                decision = await without_spoken_thoughts(decision, *asked_of)
             plan = decision.replay_plan
         if DROP_BLOCK in plan.skipped_before:
             decision = await keep_dropping(decision)

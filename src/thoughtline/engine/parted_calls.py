@@ -1,8 +1,8 @@
 """Calls that were made at once, each sent back with its own output behind it.
 
-Agents on the Responses API write such histories: call, output, call, output. They read as if the
-model had been asked again after each output. Where the log knows a turn that made these very calls
-together, they are its output, and its thoughts go where they stood.
+Agents write such histories: call, output, call, output. They read as if the model had been asked
+again after each output. Where the log knows a turn that made these very calls together, they are
+its output, and its thoughts go where they stood.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,20 +13,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from thoughtline.dialects.base import Request
-from thoughtline.engine.decision import RequestDecision, path_of
+from thoughtline.engine.decision import RequestDecision
 from thoughtline.engine.offload import run_for
-from thoughtline.errors import StoreError
-from thoughtline.log.decisions import MatchLevel
+from thoughtline.errors import StoreError, Unreadable
+from thoughtline.log.decisions import Action, MatchLevel
+from thoughtline.log.index import IndexEntry
 from thoughtline.log.keys import RollingKey
 from thoughtline.log.parts import Part, Result
 from thoughtline.log.turns import Turn
-from thoughtline.replay.match import RequestPath
 from thoughtline.stores.base import Store
 
 MAX_OUTPUTS = 2000
 """Outputs of a request that are looked at. The first ones: what is decided of them must last."""
 MAX_TOGETHER = 8
 """Outputs that are read as one."""
+_GOES = frozenset({Action.RESTORED, Action.REPLACED, Action.EXACT})
 
 
 class _Group(Struct, frozen=True):
@@ -41,21 +42,30 @@ async def with_calls_together(
     decision: RequestDecision, store: Store, tenant: str, known_turns: frozenset[str]
 ) -> RequestDecision:
     """Decide anew with such calls read as one output, if the log knows them as one."""
-    runs = _runs(decision) if decision.dialect.item_list and not decision.unpatchable else []
-    if not runs:
+    runs = _runs(decision)
+    if not runs or decision.unpatchable:
         return decision
     try:
         groups = await _logged_groups(decision, runs, store, tenant)
         while groups:
             made = await _regrouped(decision, groups, known_turns)
-            known = {d.turn for d in made.replay_plan.decisions if d.entry}
+            if made is None:
+                break
+            known = _known(made, decision)
             right = [group for nth, group in enumerate(groups) if _place(groups, nth) in known]
             if len(right) == len(groups):
                 return made
             groups = right
-    except StoreError:
+    except (StoreError, Unreadable):
         pass
     return decision
+
+
+def _known(made: RequestDecision, before: RequestDecision) -> set[int]:
+    """The turns that are known. The client's messages change only for the sake of thoughts."""
+    free = made.request.body is before.request.body or before.stands_in
+    decisions = made.replay_plan.decisions
+    return {d.turn for d in decisions if d.entry and (free or d.action in _GOES)}
 
 
 def _runs(decision: RequestDecision) -> list[range]:
@@ -74,9 +84,9 @@ def _runs(decision: RequestDecision) -> list[range]:
 
 def _goes_on(before: Turn, turn: Turn) -> bool:
     """Whether a turn makes more calls after nothing but the outputs of those before."""
-    ids = {call.id for call in before.calls}
+    ids = {*[call.id for call in before.calls], ""}  # which some leave out
     outputs = all(type(part) is Result and part.call in ids for part in turn.input)
-    return outputs and bool(turn.input and ids and turn.calls)
+    return outputs and bool(turn.input and before.calls and turn.calls)
 
 
 async def _logged_groups(
@@ -92,9 +102,14 @@ async def _logged_groups(
         entries = found.get(group.content, ())
         if groups and group.turns.start < groups[-1].turns.stop:
             continue
-        if any(sorted(entry.calls) == sorted(group.calls) for entry in entries):
+        if any(_made(entry, group.calls) for entry in entries):
             groups.append(group)
     return groups
+
+
+def _made(entry: IndexEntry, calls: Sequence[str]) -> bool:
+    """Whether a turn made these calls; some clients leave out their ids."""
+    return len(entry.calls) == len(calls) and set(calls) <= {*entry.calls, ""}
 
 
 def _possible_groups(turns: Sequence[Turn], runs: Sequence[range]) -> list[_Group]:
@@ -120,34 +135,42 @@ def _place(groups: Sequence[_Group], nth: int) -> int:
 
 async def _regrouped(
     decision: RequestDecision, groups: Sequence[_Group], known_turns: frozenset[str]
-) -> RequestDecision:
-    body = decision.request.body
-    request, path = await run_for(body, partial(_path_of_groups, decision, groups))
-    found, error = await decision.source.look_up(path, known_turns)
-    revising = partial(decision.revise, request=request, path=path, found=found, lookup_error=error)
+) -> RequestDecision | None:
+    """Decide anew with each group as one turn; None where its messages cannot be one."""
+    body, source = decision.request.body, decision.source
+    joining = partial(source.joined, decision, [group.turns for group in groups])
+    made = await run_for(body, joining)
+    if made is None:
+        return None
+    joined, request, path = made
+    found, error = await joined.look_up(path, known_turns)
+    revising = partial(
+        decision.revise,
+        source=joined,
+        request=request,
+        path=path,
+        found=found,
+        lookup_error=error,
+    )
     return await run_for(body, revising)
 
 
-def _path_of_groups(
-    decision: RequestDecision, groups: Sequence[_Group]
-) -> tuple[Request, RequestPath]:
-    """The request with each group as one turn, and its path."""
-    request = regrouped(decision.request, [group.turns for group in groups])
-    path = path_of(
-        request, dialect=decision.dialect, target=decision.target, predecessor=decision.predecessor
-    )
-    hints, unique = decision.path.hints, decision.path.unique_hints
-    return request, replace(path, hints=hints, unique_hints=unique)
+def joined_turns(turns: Sequence[Turn], groups: Sequence[range]) -> tuple[Turn, ...]:
+    """Return the turns with those of each group as one; its results all come behind it."""
+    made = list(turns)
+    for group in reversed(groups):
+        first, behind = group.start, group.stop
+        given = [part for turn in made[first + 1 : behind] for part in turn.input]
+        if behind < len(made):
+            made[behind] = replace(made[behind], input=(*given, *made[behind].input))
+        made[first:behind] = [replace(made[first], output=_together(made[first:behind]))]
+    return tuple(made)
 
 
 def regrouped(request: Request, groups: Sequence[range]) -> Request:
-    """Return a request with the turns of each group as one; its results all come behind it."""
-    turns, anchors = list(request.turns), list(request.anchors)
+    """Return a request whose history is a list of items with the turns of each group as one."""
+    anchors = list(request.anchors)
     for group in reversed(groups):
-        first, behind = group.start, group.stop
-        given = [part for turn in turns[first + 1 : behind] for part in turn.input]
-        if behind < len(turns):
-            turns[behind] = replace(turns[behind], input=(*given, *turns[behind].input))
-        turns[first:behind] = [replace(turns[first], output=_together(turns[first:behind]))]
-        anchors[first:behind] = [tuple([at for anchor in anchors[first:behind] for at in anchor])]
-    return replace(request, turns=tuple(turns), anchors=tuple(anchors))
+        there = slice(group.start, group.stop)
+        anchors[there] = [tuple([at for anchor in anchors[there] for at in anchor])]
+    return replace(request, turns=joined_turns(request.turns, groups), anchors=tuple(anchors))

@@ -77,6 +77,7 @@ def _is_plain(decision: RequestDecision) -> bool:
     plan = decision.replay_plan
     return (
         first_known(plan.matches) is not None
+        and decision.request.body is decision.original.body
         and plan.gap < 0
         and not plan.fields
         and not decision.lookup_error

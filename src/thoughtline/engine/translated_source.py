@@ -7,6 +7,7 @@ writes the body anew for every request, deterministically: the provider's prefix
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from itertools import count
 
 from msgspec.structs import replace
@@ -19,10 +20,11 @@ from thoughtline.dialects.params import RequestParams, ToolSpec
 from thoughtline.dialects.tool_names import ToolNames
 from thoughtline.engine.caller import Incoming
 from thoughtline.engine.client_source import ClientSource
-from thoughtline.engine.decision import Composed, Fields, Found, RequestDecision
+from thoughtline.engine.decision import Composed, Fields, Found, RequestDecision, Source
 from thoughtline.engine.history import missing_result, with_thoughts, without_thoughts
 from thoughtline.engine.normalise import Normalised
 from thoughtline.engine.offload import run_aside
+from thoughtline.engine.parted_calls import joined_turns
 from thoughtline.engine.request_template import RequestTemplate
 from thoughtline.engine.server_state import recall, references
 from thoughtline.engine.translation import Translation
@@ -199,8 +201,34 @@ class TranslatedSource(ClientSource):
         turns = self._turns(replace(path, turns=plain), NOTHING_BACK)
         return self.template.prefixes(turns, len(plain))
 
+    def joined(
+        self, decision: RequestDecision, groups: Sequence[range]
+    ) -> tuple[Source, Request, RequestPath]:
+        path = decision.path
+        joined = self._with(self._translation.with_joined(path.turns, groups))
+        made = request_path(joined_turns(path.turns, groups))
+        places = _joined_places(len(path.turns), groups)
+        handles = {places[turn]: named for turn, named in path.handles.items()}
+        path = replace(
+            path, turns=made.turns, keys=made.keys, rolling_key=made.rolling_key, handles=handles
+        )
+        path = replace(path, prefixes=tuple(joined.prefixes(path)))
+        return joined, replace(decision.request, turns=path.turns), path
+
+    def _with(self, translation: Translation) -> "TranslatedSource":
+        """The same, with another reading of what the client asks."""
+        made = copy(self)
+        made._translation = translation  # noqa: SLF001 (a copy of this one)
+        return made
+
     async def continued(self, decision: RequestDecision) -> tuple[Turn, ...]:
         return ()
+
+
+def _joined_places(count: int, groups: Sequence[range]) -> list[int]:
+    """Where each of so many turns is once those of each group are one."""
+    inside = {turn for group in groups for turn in group[1:]}
+    return [turn - sum(other <= turn for other in inside) for turn in range(count)]
 
 
 def _apart(parts: Sequence[Part]) -> list[Part]:

@@ -10,6 +10,7 @@ from thoughtline.dialects.answers import AnswerHead, shown_parts
 from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.params import RequestParams
 from thoughtline.dialects.tool_names import ToolNames, client_call
+from thoughtline.engine.parted_calls import joined_turns
 from thoughtline.engine.turn_ids import client_call_id
 from thoughtline.log.events import ClientView
 from thoughtline.log.handles import Handles
@@ -67,6 +68,14 @@ class Translation(Struct, frozen=True, kw_only=True, eq=False):
     array: bool = False  # the client wants its stream as one JSON array
 
     __repr__ = object.__repr__
+
+    def with_joined(self, turns: Sequence[Turn], groups: Sequence[range]) -> "Translation":
+        """The same, with the inputs of a history whose outputs of each group are one."""
+        inputs = self.params.inputs
+        given = [*inputs, *[turn.input for turn in turns[len(inputs) :]]]
+        joined = joined_turns([Turn(input=parts) for parts in given], groups)
+        made = replace(self.params, inputs=tuple([turn.input for turn in joined]))
+        return replace(self, params=made)
 
     @property
     def view(self) -> ClientView:

@@ -58,6 +58,7 @@ class ChatCompletions(Dialect):
         **dict.fromkeys(("enable_thinking", "thinking_budget"), ()),
         "chat_template_kwargs": ("thinking", "enable_thinking"),
     }
+    calls_member = "tool_calls"
     _edits = staticmethod(chat_patch.edits)
     stream_end = re.compile(rb"\[DONE\]")
     stream_stop = re.compile(rb'"finish_reason"\s*:\s*"[^"]')  # some say "" until it has

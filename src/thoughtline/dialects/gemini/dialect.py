@@ -84,6 +84,7 @@ class Gemini(Dialect):
     base_url_variable = "GOOGLE_GEMINI_BASE_URL"
     history_member = "contents"
     content_member = "parts"
+    calls_member = "parts"
     signature_carrier = Carrier.SIGNATURE
     effort_members: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "generationConfig": ("thinkingConfig",)
