@@ -186,20 +186,21 @@ def test_the_tree(get):
 
 
 def test_every_kind_of_time(get):
-    two, sealed, unknown, at_once = get("sessions/thoughts")["turns"]
+    two, sealed, whole, at_once = get("sessions/thoughts")["turns"]
     assert two["reasoningDurations"] == {"part-0": 5, "part-2": 9}
     assert two["thinking"]["label"] == "Thought for 14 seconds"
     (rs,) = thoughts(sealed)
     assert (rs["key"], rs["sealed"], rs["bytes"], rs["quarantined"]) == ("rs_1", True, 3102, True)
     assert sealed["reasoningDurations"] == {"rs_1": 12}
-    (never,) = thoughts(unknown)
-    assert never["duration"] == {
-        "state": "unknown",
-        "seconds": None,
-        "label": "Thought",
+    (with_all,) = thoughts(whole)
+    assert with_all["duration"] == {
+        "state": "complete",
+        "seconds": 1,
+        "label": "Thought for 1 second (since the request)",
         "startedAt": None,
-        "buffered": False,
+        "buffered": True,
     }
+    assert whole["timeline"] == []
     (buffered,) = thoughts(at_once)
     assert buffered["duration"]["buffered"] is True
     assert buffered["duration"]["label"] == "Thought for 9 seconds (since the request)"

@@ -18,6 +18,7 @@ from thoughtline.log.durations import (
     reasoning_durations,
     thought_spans,
     total_seconds,
+    total_text,
 )
 from thoughtline.log.events import Event, Outcome, Reasoning, TurnEnded, TurnStarted, draft
 from thoughtline.log.parts import Call, Carrier, Origin, Text, Thought, Timing
@@ -74,7 +75,7 @@ def test_whole_seconds_rounded_up(length, seconds):
     [
         thought(),
         thought(opened=5),
-        thought(closed=5, sent=1),  # a body that came whole
+        thought(closed=5),
         thought(opened=9, closed=5),  # no clock says that
         thought(opened=5, aborted=True),
         Thought(carrier=Carrier.BLOCK, raw="{}"),
@@ -86,6 +87,20 @@ def test_unknown_stays_unknown(made):
     [span] = thought_spans(turn(made))
     assert span.seconds is None
     assert "reasoningDurations" not in durations_json([span])
+
+
+def test_in_an_answer_that_was_not_streamed_it_counts_from_the_request():
+    made = turn(thought(closed=5 * S, sent=S), Text(text="x"), thought(closed=5 * S, sent=S))
+    first, later = thought_spans(made)
+    assert (first.seconds, first.text) == (4, "Thought for 4 seconds (since the request)")
+    assert (later.seconds, later.text) == (None, "Thought")
+    assert total_text(made) == first.text
+    assert durations_json([first, later]) == {
+        "reasoningDurations": {"part-0": 4},
+        "reasoningStates": {"part-0": "done", "part-2": "done"},
+        "reasoningClocks": {"part-0": "request"},
+    }
+    assert output_timing(made.output).seconds == ()  # for metrics: most of it is not thinking
 
 
 def test_an_aborted_thought_was_seen_until_its_last_delta():
@@ -369,6 +384,6 @@ def test_one_thought_is_timed_for_metrics_as_for_people(sent, opened, closed, ab
     one = Thought(carrier=Carrier.REASONING_CONTENT, raw="", timing=timing)
     parts = (one, Text(text="hm")) if first else (Text(text="hm"), one)
     (span,) = thought_spans(turn(*parts))
-    known = span.seconds is not None and not span.aborted
+    known = span.seconds is not None and not span.aborted and opened is not None
     exact = ((span.end - span.start) / S,) if known else ()
     assert timed(*parts) == (1, exact, exact[0] if known else None)

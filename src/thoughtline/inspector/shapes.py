@@ -58,7 +58,7 @@ class Duration(Struct, frozen=True, kw_only=True, rename="camel"):
     seconds: int | None  # whole, rounded up, at least 1; null: unknown, or still open
     label: str  # for people
     started_at: float | None  # the server's time of day when it opened, for a timer
-    buffered: bool  # it was delivered at once, so it is counted from the request
+    buffered: bool  # it came in one piece, so it is counted from the request
 
 
 class ThoughtPart(

@@ -52,7 +52,10 @@ def _thinking(turn: Turn) -> list[tuple[float, float]]:
     return sorted(
         (max(0.0, (span.start - sent) / _SECOND), max(0.0, (span.end - sent) / _SECOND))
         for span in thought_spans(turn)
-        if span.start is not None and span.end is not None and span.end >= span.start
+        if span.start is not None
+        and span.end is not None
+        and span.end >= span.start
+        and (span.at is not None or not span.requested)  # it came with the whole answer
     )
 
 

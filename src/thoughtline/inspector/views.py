@@ -38,12 +38,12 @@ from thoughtline.log.decisions import ReplayDecision, tally
 from thoughtline.log.durations import (
     THINKING,
     ThoughtSpan,
-    duration_text,
     group_thoughts,
     reasoning_durations,
     thought_spans,
     thought_state,
     total_seconds,
+    total_text,
 )
 from thoughtline.log.parts import RIDING, Blob, Call, Decision, Part, Result, Text, Thought
 from thoughtline.log.titles import title_of
@@ -158,9 +158,7 @@ def thinking(turn: Turn, *, running: bool = False) -> Thinking:
     found = thought_spans(turn)
     if any(thought_state(span, running=running) == "open" for span in found):
         return Thinking(seconds=None, label=THINKING)
-    seconds = total_seconds(turn)
-    label = duration_text(seconds, aborted=found[-1].aborted) if found else ""
-    return Thinking(seconds=seconds, label=label)
+    return Thinking(seconds=total_seconds(turn), label=total_text(turn))
 
 
 def duration(span: ThoughtSpan, *, running: bool = False) -> Duration:

@@ -3,9 +3,9 @@
 A thought lasts from when its item opened to when it closed, on one monotonic clock. Parts of one
 item are one thought, and its key is relative to its message: the item's id, else `part-N`, where N
 is its place among what a message shows (thoughts, texts, calls). Unknown stays unknown: never zero
-and never invented. A thought that its provider held back and delivered at
-once is timed from the request, and its span says so. Every duration that people see, in any front
-end, log line, trace or metric, comes from here.
+and never invented. A thought that its provider held back and delivered at once, or with all of an
+answer that was not streamed, is timed from the request, and its span says so. Every duration that
+people see, in any front end, log line, trace or metric, comes from here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ class ThoughtSpan(Struct, frozen=True, kw_only=True):
     start: int | None = None  # nanoseconds of a monotonic clock
     end: int | None = None
     aborted: bool = False  # the stream ended before the thought did
-    requested: bool = False  # it was delivered at once, so it counts from the request
+    requested: bool = False  # it was delivered in one piece, so it counts from the request
     at: float | None = None  # wall clock when it opened, for a timer
     item: str = ""  # the provider's id of the item; empty: it has none
     place: int = 0  # index of its first part in the turn's output
@@ -60,7 +60,11 @@ class ThoughtSpan(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The duration in words, for people."""
         text = duration_text(self.seconds, aborted=self.aborted)
-        return f"{text} (since the request)" if self.requested else text
+        return text + SINCE_REQUEST if self.requested else text
+
+
+SINCE_REQUEST = " (since the request)"
+"""Behind the words of a duration that counts from the request."""
 
 
 def whole_seconds(nanoseconds: int) -> int:
@@ -135,6 +139,15 @@ def total_seconds(*turns: Turn) -> int | None:
     return whole_seconds(sum(lengths)) if lengths else None
 
 
+def total_text(*turns: Turn) -> str:
+    """Return the duration of all thoughts of a message in words; empty where it has none."""
+    spans = [span for turn in turns for span in thought_spans(turn)]
+    if not spans:
+        return ""
+    text = duration_text(total_seconds(*turns), aborted=spans[-1].aborted)
+    return text + SINCE_REQUEST if any(span.requested for span in spans) else text
+
+
 class OutputTiming(Struct, frozen=True):
     """How many thoughts an output has, and their exact durations, for metrics and log lines."""
 
@@ -191,9 +204,14 @@ def durations_json(found: Iterable[ThoughtSpan]) -> dict[str, Any]:
         "reasoningDurations": {s.key: n for s in known if (n := s.seconds) is not None},
         "reasoningStartedAt": {s.key: round(s.at * 1000) for s in known if s.at is not None},
         "reasoningStates": {s.key: "aborted" if s.aborted else "done" for s in known},
-        "reasoningClocks": {s.key: "request" for s in known if s.requested},
+        "reasoningClocks": request_clocks(known),
     }
     return {name: member for name, member in members.items() if member}
+
+
+def request_clocks(found: Iterable[ThoughtSpan]) -> dict[str, str]:
+    """Return `request` by the keys of thoughts that count from the request."""
+    return {span.key: "request" for span in found if span.requested}
 
 
 def group_thoughts(parts: Sequence[Part]) -> dict[int, list[Thought]]:
@@ -226,6 +244,10 @@ def _summary(unit: Sequence[Thought]) -> str:
 
 def _span(unit: Sequence[Thought], place: int, number: int) -> ThoughtSpan:
     start, end, aborted, requested = _interval(unit, place)
+    timing = unit[0].timing
+    if not place and start is None and timing is not None and timing.closed is not None:
+        start, end = timing.sent, timing.closed  # its answer was not streamed
+        requested = start is not None
     opened = [t.timing.at for t in unit if t.timing is not None and t.timing.at is not None]
     return ThoughtSpan(
         key=unit[0].id or f"part-{number}",

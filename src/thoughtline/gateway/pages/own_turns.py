@@ -26,12 +26,13 @@ from thoughtline.gateway.pages.page import (
 )
 from thoughtline.log.durations import (
     ThoughtSpan,
-    duration_text,
     is_shown,
     reasoning_durations,
+    request_clocks,
     thought_spans,
     thought_state,
     total_seconds,
+    total_text,
 )
 from thoughtline.log.events import Event
 from thoughtline.log.sessions import Session
@@ -92,6 +93,7 @@ class OwnTurn(Struct, frozen=True, kw_only=True, rename="camel"):
     thoughts: list[OwnThought]
     reasoning_durations: dict[str, int]  # seconds by key
     reasoning_total: int | None  # seconds; thoughts that overlap count once
+    reasoning_clocks: dict[str, str]  # `request` for a thought that counts from the request
     label: str  # of all thoughts together, for people
 
 
@@ -103,6 +105,7 @@ class OwnMessage(Struct, frozen=True, kw_only=True, rename="camel"):
     thoughts: list[OwnThought]
     reasoning_durations: dict[str, int]  # seconds by key
     reasoning_total: int | None  # seconds; thoughts that overlap count once
+    reasoning_clocks: dict[str, str]  # `request` for a thought that counts from the request
     label: str  # of all thoughts together, for people
 
 
@@ -199,20 +202,22 @@ def _belongs(event: Event) -> bool:
 
 
 def _own_message(turns: Sequence[Turn]) -> OwnMessage:
-    total, thoughts, last = total_seconds(*turns), list[OwnThought](), False
+    thoughts: list[OwnThought] = []
+    clocks: dict[str, str] = {}
     first = 0
     for turn in turns:
         spans = thought_spans(turn, first=first)
         thoughts += _own_thoughts(turn, spans)
+        clocks |= request_clocks(spans)
         first += len(spans) + sum(is_shown(part) for part in turn.output)
-        last = spans[-1].aborted if spans else last
     return OwnMessage(
         session=turns[0].session,
         turns=[turn.id for turn in turns],
         thoughts=thoughts,
         reasoning_durations=reasoning_durations(*turns),
-        reasoning_total=total,
-        label=duration_text(total, aborted=last) if thoughts else "",
+        reasoning_total=total_seconds(*turns),
+        reasoning_clocks=clocks,
+        label=total_text(*turns),
     )
 
 
@@ -233,7 +238,7 @@ def _own_thoughts(turn: Turn, spans: Sequence[ThoughtSpan]) -> list[OwnThought]:
 
 
 def _own_turn(turn: Turn) -> OwnTurn:
-    spans, total = thought_spans(turn), total_seconds(turn)
+    spans = thought_spans(turn)
     served = next((t.origin.model for t in turn.thoughts if t.origin is not None), "")
     return OwnTurn(
         session=turn.session,
@@ -246,6 +251,7 @@ def _own_turn(turn: Turn) -> OwnTurn:
         usage=convert(turn.usage, OwnUsage | None, from_attributes=True),
         thoughts=_own_thoughts(turn, spans),
         reasoning_durations=reasoning_durations(turn),
-        reasoning_total=total,
-        label=duration_text(total, aborted=spans[-1].aborted) if spans else "",
+        reasoning_total=total_seconds(turn),
+        reasoning_clocks=request_clocks(spans),
+        label=total_text(turn),
     )

@@ -120,7 +120,7 @@ function thoughtFacts(part, text) {
   const kind = part.sealed ? (text ? "Summary of an encrypted thought" : "Encrypted") : text ? "As the model wrote it" : "Without text";
   const again = part.replayed ? `replayed ${times(part.replayed)}` : "not replayed yet";
   const more = [
-    part.duration.buffered && "timed from the request, because the provider delivered it at once",
+    part.duration.buffered && "timed from the request, because it came in one piece",
     part.quarantined && "quarantined: the provider refused it, so it is never sent again",
   ].filter(Boolean);
   return [`${kind}, ${bytes(part.bytes)}, ${again}`, `carried as ${carrierWords(part.carrier)}`, ...more].join(" · ");
