@@ -222,10 +222,7 @@ class Engine:
         if resumed is not None:
             resumed.check_decision(decision)
         elif not plan.certain or plan.leaves_out:
-            asked_of = self.store, incoming.tenant, normal.known_turns
-            decision = await with_calls_together(decision, *asked_of)
-            if incoming.source is None:
-                decision = await without_spoken_thoughts(decision, *asked_of)
+            decision = await self._as_logged(incoming, decision, normal.known_turns)
             plan = decision.replay_plan
         if DROP_BLOCK in plan.skipped_before:
             decision = await keep_dropping(decision)
@@ -236,6 +233,19 @@ class Engine:
         if path.unique_hints and plan.parent is None and not incoming.session:
             exchange.session = await self._named_session(incoming.tenant, path.unique_hints)
         return exchange
+
+    async def _as_logged(
+        self, incoming: Incoming, decision: RequestDecision, known_turns: frozenset[str]
+    ) -> RequestDecision:
+        """Decide anew with outputs that the client tells in another form read as the log has them.
+
+        A request that is written has no thoughts in the place of texts.
+        """
+        asked_of = self.store, incoming.tenant, known_turns
+        decision = await with_calls_together(decision, *asked_of)
+        if incoming.source is not None:
+            return decision
+        return await without_spoken_thoughts(decision, *asked_of)
 
     async def _normalised(
         self, incoming: Incoming, target: Target, quirk: Quirk | None
