@@ -18,6 +18,9 @@ from thoughtline.engine.settled_prefix import SettledPrefix, Unsettled
 from thoughtline.gateway import proxy
 from thoughtline.log.index import IndexEntry
 from thoughtline.stores.base import EntryFilter
+from thoughtline.stores.cached import CachedStore
+from thoughtline.stores.memory import MemoryStore
+from thoughtline.stores.sqlite import SqliteStore
 from thoughtline.testing import PROVIDERS, serving
 from thoughtline.transports import Transport
 
@@ -134,6 +137,60 @@ def test_two_runs_that_look_alike_are_not_mixed_up():
     assert "session" in gateway.proxy.engine.whole
 
 
+async def test_what_another_node_writes_late_is_not_overruled(tmp_path):
+    """The client's own first turn: until it is known, one that looks like it was taken for it."""
+    wire, answers = ScriptedWire(Answer()), iter(range(100))
+
+    def answer(request):
+        nth = next(answers)
+        said = {"role": "assistant", "content": "Well.", "reasoning_content": f"t{nth}"}
+        if b'"tool"' not in request.body:
+            call = {"name": "ls", "arguments": "{}"}
+            id = f"call_{nth:03}c6e8f9a7b1d2"
+            said |= {"tool_calls": [{"id": id, "type": "function", "function": call}]}
+        return Answer(200, {"choices": [{"message": said, "finish_reason": "stop"}]})
+
+    async def turn(gateway, messages, words):
+        asked = {"model": "kimi-k3", "messages": messages, "tools": TOOLS}
+        made = await gateway.post("/v1/chat/completions", asked)
+        said = made.json["choices"][0]["message"]
+        del said["reasoning_content"]
+        calls = said.get("tool_calls", ())
+        heard = [{"role": "tool", "tool_call_id": call["id"], "content": "ok"} for call in calls]
+        messages += [said, *(heard or [{"role": "user", "content": words}])]
+
+    wire.answers = [answer]
+    node, behind = (CachedStore(SqliteStore(tmp_path / "t.db")) for _ in range(2))
+    here, there = (InProcessGateway(wire, "kimi", store=one) for one in (node, KeptBatches()))
+    other, own = ([{"role": "user", "content": "Please mend it."}] for _ in range(2))
+    for _ in range(3):
+        await turn(here, other, "And then?")
+    await turn(there, own, "")
+    for _ in range(5):
+        await turn(here, own, "Go on.")
+    for batch in there.store.batches:
+        await behind.append(batch)
+    await turn(here, own, "Go on.")
+    for store in (node, behind):
+        await store.close()
+    sent = [m.get("reasoning_content") for m in wire.bodies[-1]["messages"][1::2]]
+    assert sent[0] == "t3"
+    assert here.proxy.engine.reused
+    assert here.proxy.engine.whole[-1] == "index"
+
+
+class KeptBatches(MemoryStore):
+    """A store that keeps what was written to it, for another one."""
+
+    def __init__(self):
+        super().__init__()
+        self.batches = []
+
+    async def append(self, batch):
+        self.batches.append(batch)
+        return await super().append(batch)
+
+
 @pytest.mark.parametrize("full", [True, False])
 async def test_over_a_websocket_too(sims, engines, full):
     with gateway(sims, "openai", websockets=True) as running:
@@ -173,7 +230,7 @@ FILED = {b"full": (MINE,), b"seal": (MINE, OTHER), b"unknown seal": ()}
 
 def is_settled(**now):
     """Whether a beginning holds for which this was found, of which something else is found now."""
-    prefix = SimpleNamespace(entries={b"full": MINE}, filed=FILED)
+    prefix = SimpleNamespace(filed=FILED)
     found = {key: entries for key, entries in FILED.items() if entries}
     found |= {key.encode(): entries for key, entries in now.items()}
     try:
@@ -190,7 +247,7 @@ def test_the_index_entries_of_a_settled_beginning_are_the_same(monkeypatch, unkn
     assert is_settled()
     assert is_settled(more=(OTHER,))
     assert is_settled(full=[MINE], seal=[MINE, OTHER])
-    assert is_settled(full=(OTHER, MINE))  # it is still the one that was continued
+    assert not is_settled(full=(OTHER, MINE))  # what the client brings may point to the other
     assert not is_settled(full=(OTHER,))
     assert not is_settled(full=())
     assert not is_settled(seal=(MINE,))

@@ -82,8 +82,7 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
     hints: frozenset[str]  # digests of session ids that no other conversation shares
     loop: int | None  # where the running tool loop began, at most the end; None: it may move on
     aside: bool  # something was said that the log does not hold
-    entries: Mapping[bytes, IndexEntry]  # what its outputs were taken for, by full key
-    filed: Found  # under these keys, and under those of the seals that the client brings
+    filed: Found  # under the full keys of its outputs and those of the seals that the client brings
     seal_keys: tuple[bytes, ...]  # those of the seals
     epoch: int | None  # of the store, as long as it is the same, so is what is filed
     skipped: Mapping[str, str]  # what had stayed behind when it was decided: full key → why
@@ -111,15 +110,13 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
     def check_entries(self, found: Found) -> None:
         """Raise `Unsettled` where what is found now is not what was found.
 
-        Other turns under an output's full key change nothing: it is the one that was continued.
+        A turn that is filed beside others by now, as another node's that was late, may be the one
+        that the client's ids or its session point to.
         """
         if self.filed.items() <= found.items():
             return  # mostly it is the very same
-        for key, before in self.filed.items():
-            now, entry = found.get(key, ()), self.entries.get(key)
-            same = tuple(now) == tuple(before) if entry is None else entry in now
-            if not same:
-                raise Unsettled(Whole.INDEX)
+        if any(tuple(found.get(key, ())) != tuple(filed) for key, filed in self.filed.items()):
+            raise Unsettled(Whole.INDEX)
 
 
 class Resumed(Struct, frozen=True, eq=False):

@@ -5,7 +5,7 @@ Each must have been recognised by its full key, as the turn that the next one co
 later requests find the same turn whatever else is in the index.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -138,7 +138,6 @@ class _Turns(Struct, frozen=True, kw_only=True):
     turns: SettledTurns
     last: str
     next: str
-    entries: Mapping[bytes, IndexEntry]
     filed: Found
     full_keys: frozenset[str]
     entry_bytes: int
@@ -155,7 +154,8 @@ def _settled_turns(
     suspects = suspected_turns(decision) if before is None else ()  # else there are none
     prefix_bound = decision.target.policy.prefix
     last = before.last if before is not None else ""
-    entries: dict[bytes, IndexEntry] = {}
+    full_keys: set[str] = set(before.full_keys) if before is not None else set()
+    entry_bytes = before.entry_bytes if before is not None else 0
     filed: dict[bytes, Sequence[IndexEntry]] = {}
     for decided, index in zip(made, outputs, strict=False):
         match, keys = matches[index], path.keys[index]
@@ -165,18 +165,15 @@ def _settled_turns(
         if prefix_bound and not _stays_bound(entry, decided):
             return None
         last = entry.turn
-        entries[keys.full] = entry
+        full_keys.add(keys.full.hex())
+        entry_bytes += entry_size(entry)
         for key in (keys.full, *_seal_keys(path.turns[index])):
             filed[key] = found.get(key, ())
     following = matches[cut]
     if following is None or following.entry is None or following.entry.parent != last:
         return None
-    full_keys = frozenset([key.hex() for key in entries])
-    entry_bytes = sum([entry_size(entry) for entry in entries.values()])
     if before is not None:
-        full_keys |= before.full_keys
-        entry_bytes += before.entry_bytes
-        entries, filed = {**before.entries, **entries}, {**before.filed, **filed}
+        filed = {**before.filed, **filed}
     settled = SettledTurns(
         turns=known.turns + cut,
         decisions=plan.decisions[: len(known.decisions) + len(outputs)],
@@ -191,9 +188,8 @@ def _settled_turns(
         turns=settled,
         last=last,
         next=following.entry.turn,
-        entries=entries,
         filed=filed,
-        full_keys=full_keys,
+        full_keys=frozenset(full_keys),
         entry_bytes=entry_bytes,
     )
 
@@ -261,9 +257,8 @@ def _prefix(
         hints=frozenset(path.unique_hints),
         loop=_bound_loop(decision, before, new, needed),
         aside=(before is not None and before.aside) or _says_aside(decision, start, place, new.cut),
-        entries=new.entries,
         filed=new.filed,
-        seal_keys=tuple([key for key in new.filed if key not in new.entries]),
+        seal_keys=tuple([key for key in new.filed if key.hex() not in new.full_keys]),
         epoch=epoch,
         skipped=decision.replay_plan.skipped_before,
         full_keys=new.full_keys,
