@@ -145,7 +145,7 @@ class Conflict(StoreError):
 
 
 def fault(error: BaseException) -> str:
-    """In words: what went wrong here and where, without what it went wrong over."""
+    """Type and location of a bug, without its data."""
     *_, last = traceback.extract_tb(error.__traceback__)
     place = f"{Path(last.filename).name}:{last.lineno}"
     return f"an error in Thoughtline, {type(error).__name__} at {place}"

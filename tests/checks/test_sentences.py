@@ -20,15 +20,27 @@ ODD = {
 }
 """Phrasing → what to write instead."""
 
+ODD_IN_DOCSTRINGS = {
+    r"(?i)\blets? go of\b": "drop, delete, close, release",
+    r"\bso many (?!as|that)\w+|\bso many[.;:,]": "the parameter's name, or `this number of`",
+    r"\bfor ever\b": "never, always, without end",
+    r"\bis settled of\b": "the settled prefix",
+    r"^(?:Ask no more|Who answers|Wake it|Traces)\.$": "which object, and what happens to it",
+}
+"""The same for docstrings, where a reader looks for the noun first."""
+
+
+def docstrings(tree):
+    """The constants that stand alone: docstrings, of attributes as well."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+
 
 def messages(source):
     """Texts of three words or more outside of docstrings, each f-string as one text."""
     tree = ast.parse(source)
-    notes = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
+    notes = {id(note) for note in docstrings(tree)}
     inside = {
         id(part)
         for node in ast.walk(tree)
@@ -63,3 +75,19 @@ def all_messages():
 def test_messages_are_plain_english(odd):
     found = [f"{place}: {text[:80]}" for place, text in all_messages() if re.search(odd, text)]
     assert found == [], f"better: {ODD[odd]}"
+
+
+@lru_cache
+def all_docstrings():
+    return [
+        (f"{file.relative_to(PACKAGE)}:{note.lineno}", " ".join(note.value.split()))
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for note in docstrings(ast.parse(file.read_text("utf-8")))
+        if isinstance(note.value, str)
+    ]
+
+
+@pytest.mark.parametrize("odd", ODD_IN_DOCSTRINGS, ids=ODD_IN_DOCSTRINGS.values())
+def test_docstrings_name_what_they_are_about(odd):
+    found = [f"{place}: {text[:80]}" for place, text in all_docstrings() if re.search(odd, text)]
+    assert found == [], f"better: {ODD_IN_DOCSTRINGS[odd]}"

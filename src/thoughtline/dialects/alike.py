@@ -61,7 +61,7 @@ def shape_of(event: bytes, only_text: OnlyText) -> EventShape | None:
 
 
 def _said(event: bytes, only_text: OnlyText) -> str | None:
-    """Return the text of what is one event, and all of it; None of anything else."""
+    """Return the text of `event` if it is exactly one text delta, else None."""
     if b"\r" in event or event.find(b"\n\n") != len(event) - 2:
         return None
     found = SseParser().feed(event)

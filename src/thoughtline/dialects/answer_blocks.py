@@ -284,7 +284,7 @@ def _kind(part: Thought | Text) -> BlockKind:
 
 
 def _late_arguments(block: Block) -> str:
-    """What of a call could not be told before all of it was there."""
+    """The arguments that were held back until the call was complete."""
     if block.tool is None:
         return ""
     if block.free_text is None:

@@ -117,7 +117,7 @@ def marks(data: bytes) -> Marks:
 
 
 def may_exceed(size: int, cost: int, parts: int) -> bool:
-    """Whether a text of so many bytes, of this cost and these parts at most, may be unreadable."""
+    """Whether a text of this size, with at most this cost and these parts, may be unreadable."""
     if size > CHECKED_SIZE and cost > _max_cost(size, FREE_COST, COST_PER_BYTE):
         return True
     return size > COUNTED_SIZE and parts > max_parts(size)
@@ -201,7 +201,7 @@ def check_parts(history: Iterable[Any], size: int) -> int:
 
 
 def max_parts(size: int) -> int:
-    """How many parts there may be in so many bytes."""
+    """How many parts a text of this size may have."""
     return min(MAX_PARTS, max(min(FREE_PARTS, size // TINY_PART), size // BYTES_PER_PART))
 
 

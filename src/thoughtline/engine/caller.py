@@ -47,7 +47,7 @@ class Incoming(Struct, frozen=True, kw_only=True):
     translation: Translation | None = None
     # where the client repeats its own conversation
     owner: Owner | None = None  # under which its settled beginning is kept
-    resumed: Resumed | None = None  # it goes on from one: the request is what is behind it
+    resumed: Resumed | None = None  # a prefix-cache hit: `request` is only the part after it
 
 
 class ProviderAnswer(Protocol):

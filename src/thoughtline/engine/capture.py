@@ -336,7 +336,7 @@ def output_parts(events: Iterable[StreamEvent]) -> list[Part]:
 
 
 def started_turn(target: Origin, replay_plan: ReplayPlan, repeated: int) -> TurnStarted:
-    """The start of a turn, of whose decisions so many are those of the turn before."""
+    """The start of a turn; its first `repeated` decisions are those of the turn before."""
     made, off = replay_plan.decisions, bool(replay_plan.fields)
     if not repeated:
         return TurnStarted(target=target, replay=made, thinking_off=off)

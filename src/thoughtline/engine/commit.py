@@ -1,6 +1,6 @@
 """Writes finished turns, each in one transaction.
 
-The end of an answer waits for its turn to be written, but not for ever: a store that is slow or
+The end of an answer waits for its turn to be written, but within a limit: a store that is slow or
 down costs a bounded time, and the observer is told what could not be written.
 """
 
@@ -75,7 +75,7 @@ class TurnWriter:
 
 
 def _finished(recording: Recording, reason: str, *, stopped: bool) -> Batch | None:
-    """What is to be written of an answer that is over, or of what came after its end."""
+    """The batch of a finished recording, or of output after its end."""
     if recording.has_late:
         return recording.finish_late()
     return recording.finish(reason, stopped=stopped)

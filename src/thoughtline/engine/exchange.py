@@ -277,7 +277,7 @@ class Engine:
         )
 
     def _path(self, incoming: Incoming, normal: Normalised, target: Target) -> RequestPath:
-        """The path of a request behind what is settled of it. Raises `Unsettled`."""
+        """The request's path after the settled prefix. Raises `Unsettled`."""
         if incoming.resumed is not None:
             limits = incoming.limits or self.options.limits
             incoming.resumed.check_request(normal, incoming.tenant, target, limits)

@@ -41,7 +41,7 @@ class HeavyThread:
 
 
 def _run(function: Callable[[], Value]) -> Value:
-    """Run a function; no future takes a `StopIteration`, and its caller would wait for ever."""
+    """Run a function; no future takes a `StopIteration`, and its caller would never wake."""
     try:
         return function()
     except StopIteration as error:

@@ -35,7 +35,7 @@ class PrefixCache:
         return len(self._used)
 
     def resume(self, owner: Owner, body: bytes) -> Resumed | None:
-        """Return the request as one that goes on from a settled beginning, if one is known."""
+        """Return the request split after its longest settled prefix, if one is known."""
         kept = self._by_owner.get(owner)
         if kept is None or len(body) < self.min_size:
             return None
@@ -69,7 +69,7 @@ class PrefixCache:
             self.remove(next(iter(self._used)))
 
     def remove(self, prefix: SettledPrefix) -> None:
-        """Let go of a beginning; harmless where it is gone."""
+        """Drop a prefix; harmless if it is gone."""
         if prefix not in self._used:
             return
         del self._used[prefix]
@@ -83,7 +83,7 @@ class PrefixCache:
             del self._by_owner[prefix.owner]
 
     def clear(self) -> None:
-        """Let go of all: something was deleted that they hold."""
+        """Drop all: something that they hold was deleted."""
         self._by_owner.clear()
         self._used.clear()
         self.size = 0

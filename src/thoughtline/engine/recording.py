@@ -205,7 +205,7 @@ class Recording:
         if short is None:
             return False
         size = len(short[1]) + len(short[3])
-        self._fed += self._unread_size - size  # what is fed later is less than what came
+        self._fed += self._unread_size - size  # what is fed is shorter than what came
         self._unread, self._unread_size = short, size
         return size <= MAX_UNREAD // 2
 

@@ -74,7 +74,7 @@ class RequestTemplate(Struct, frozen=True, kw_only=True):
         return replace(made, model=self.model, stream=self.stream)
 
     def prefixes(self, turns: Sequence[Turn], count: int) -> Sequence[str]:
-        """So many digests of what stands before each output, where signatures are bound to that."""
+        """Digests of what stands before the first outputs, where signatures are bound to that."""
         if not self.target.policy.prefix:
             return ()
         try:

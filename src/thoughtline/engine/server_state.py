@@ -33,7 +33,7 @@ ASIDE = "aside"
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
-    """A request with what it names written out, as far as that is needed and known."""
+    """A request whose item references and previous response are resolved, if they are known."""
 
     request: Request
     predecessor: Predecessor | None = None

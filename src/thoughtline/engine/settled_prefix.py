@@ -108,7 +108,7 @@ class SettledPrefix(Struct, frozen=True, kw_only=True, eq=False):
         return epoch is not None and epoch == self.epoch
 
     def check_entries(self, found: Found) -> None:
-        """Raise `Unsettled` where what is found now is not what was found.
+        """Raise `Unsettled` if the index entries have changed.
 
         A turn that is filed beside others by now, as another node's that was late, may be the one
         that the client's ids or its session point to.
@@ -207,7 +207,7 @@ class Resumed(Struct, frozen=True, eq=False):
 
 
 def at_most(loop: int | None, most: int) -> int | None:
-    """The beginning of a tool loop, as far as it matters to so many turns."""
+    """The tool loop's beginning, clamped to `most`."""
     return None if loop is None else min(loop, most)
 
 

@@ -226,7 +226,7 @@ class TranslatedSource(ClientSource):
 
 
 def _joined_places(count: int, groups: Sequence[range]) -> list[int]:
-    """Where each of so many turns is once those of each group are one."""
+    """Where each of `count` turns is once those of each group are one."""
     inside = {turn for group in groups for turn in group[1:]}
     return [turn - sum(other <= turn for other in inside) for turn in range(count)]
 

@@ -45,7 +45,7 @@ class OwnServer(Protocol):
     """
 
     def take_body(self) -> bytes | None:
-        """The body, where all of it is here and none of it was received; else `receive` has it."""
+        """The whole body if it has arrived and nobody has called `receive`; else None."""
 
     def write_now(self, chunk: bytes) -> bool:
         """Send a chunk of a stream at once; False where the client has to be waited for."""

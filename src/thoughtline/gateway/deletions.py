@@ -46,7 +46,7 @@ class Deletions:
     """All deletions of a gateway that run, and the last ones that are over."""
 
     def __init__(self, clock: Clock, log: Log, *, wait: float | None = WAIT) -> None:
-        """Let requests wait so many seconds; None: until it is over."""
+        """Let requests wait for `wait` seconds; None: until it is over."""
         self._clock = clock
         self._log = log
         self._wait = wait

@@ -112,7 +112,7 @@ class HttpCaller(HttpAnswer):
         return await self._translated(incoming, where.upstream) if provider else incoming
 
     def _resumed(self, body: bytes | None) -> Resumed | None:
-        """The request as one that goes on from what is settled of its conversation, if it does."""
+        """Look the body up in the prefix cache."""
         who, dialect = self._principal, self.dialect
         if not (body and who and dialect) or self.route.counts:
             return None

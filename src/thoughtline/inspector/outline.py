@@ -256,7 +256,7 @@ class _CarriedEntries:
             self._add(entry)
 
     def cut(self, length: int) -> None:
-        """Take out what comes after so many."""
+        """Truncate the path to this length."""
         while len(self.path) > length:
             entry = self.path.pop()
             if entry:

@@ -62,7 +62,7 @@ class Candidates(Struct, gc=False):
 
     @property
     def crowded(self) -> bool:
-        """Whether so many turns look like the output that a look-up does not give all of them."""
+        """Whether more turns look like the output than a look-up returns."""
         return len(self.found.get(self.keys.content, ())) >= MAX_CANDIDATES
 
     def rule_out(self, turns: Collection[str]) -> None:

@@ -93,7 +93,7 @@ class AnswerCache:
                     self._put_first((batch.tenant, key), entry, answer)
 
     def bound(self, reserved: int) -> None:
-        """Keep within the limits, of which so many bytes are taken by something else."""
+        """Evict until the limits hold; `reserved` bytes are used elsewhere."""
         self._reserved = reserved
         self._evict()
 

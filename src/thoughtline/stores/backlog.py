@@ -119,7 +119,7 @@ class Backlog:
                 return None
 
     async def release(self, saved: SavedBatch) -> None:
-        """Let go of a saved batch: it is written."""
+        """Delete a saved batch: it is written."""
         async with self._saving:
             await self._saver.release([saved])
 

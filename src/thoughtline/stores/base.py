@@ -45,9 +45,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     expect: int | None = None  # seq of the last event the writer has seen; None: any
     kept: bool = False  # a person's own session, which does not expire
     id: str = ""  # empty: written twice, it is there twice
-    held: float = (
-        0.0  # since when it waits for a store that was down; what was deleted since counts
-    )
+    held: float = 0.0  # queued at (wall clock); later deletions apply to it
     heavy: bool = False  # it may be large: the event loop does not pack it
 
 
@@ -169,7 +167,7 @@ class Store(Protocol):
     """A place where sessions are stored."""
 
     retention: float
-    """Seconds after which a session that nobody used is not found any more; 0: for ever."""
+    """Seconds after which a session that nobody used is not found any more; 0: never."""
 
     @property
     def shared(self) -> bool:

@@ -7,7 +7,7 @@
   bring back what was erased there. Every look-up checks it first.
 - `Backlog` has what the store could not take: it waits, also in a file beside the store, and is
   written in order when the store is back. Until then `trouble` says why, and requests go on.
-  What others delete meanwhile is taken out of it by the first look-up that knows of it.
+  The next look-up removes from the backlog what other processes have deleted.
 
 `append` returns when the batch is committed, and raises `Unavailable` when it waits. A batch that
 takes long is saved beside the store meanwhile.
@@ -147,7 +147,7 @@ class CachedStore(ForwardingStore):
 
     @property
     def retention(self) -> float:
-        """Seconds after which a session that nobody used is not found any more; 0: for ever."""
+        """Seconds after which a session that nobody used is not found any more; 0: never."""
         return self.store.retention
 
     @retention.setter
@@ -250,7 +250,7 @@ class CachedStore(ForwardingStore):
     def _waits(self) -> bool:
         """Whether something waits here that others may delete.
 
-        What is written soon is not looked at: nobody was told that it is there.
+        Batches that are younger than a save do not count: their clients have no answer yet.
         """
         if self._backlog:
             return True
@@ -377,7 +377,7 @@ class CachedStore(ForwardingStore):
         self._bound_memory()
 
     async def _release(self, save: list[Save]) -> None:
-        """Let go of what was saved while a batch was being written."""
+        """Delete the batch's spill lines: the store has it."""
         for saving in save:
             if saved := await saving:
                 await self._backlog.release(saved)
@@ -440,7 +440,7 @@ class CachedStore(ForwardingStore):
         return None
 
     async def _look_through(self, tenant: str) -> None:
-        """Take out of what waits here what others have deleted meanwhile."""
+        """Apply other processes' deletions to the backlog."""
         if not self._waits():
             return
         changes, certain = self.store.changes()

@@ -1,4 +1,4 @@
-"""Gives a store what it could not take before, without what was deleted meanwhile.
+"""Writes queued batches to the store, minus anything deleted since they were queued.
 
 Batches of several sessions are given at once, so that a store writes them in one transaction.
 """

@@ -60,7 +60,7 @@ class Cipher(Protocol):
         """Keep the keys of a tenant that are about to be deleted, to delete the rest of it."""
 
     def release(self, tenant: str) -> None:
-        """Let go of the keys that were held."""
+        """Drop the keys that were held."""
 
     def seal(self, value: bytes, place: RowPlace, column: str) -> bytes:
         """Return a value as it is stored."""

@@ -61,7 +61,7 @@ class Saver:
         return await self._run(lambda: saved.file.read(saved.line))
 
     async def release(self, batches: Sequence[SavedBatch]) -> None:
-        """Let go of batches: they are written, or not wanted any more.
+        """Drop batches that are written, or not wanted any more.
 
         Who adopts their file, should this process die, does not find them there.
         """

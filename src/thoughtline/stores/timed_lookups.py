@@ -67,7 +67,7 @@ class TimedLookUps:
                 return
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop the background probe."""
         if self._trying is not None:
             self._trying.cancel()
             self._trying = None

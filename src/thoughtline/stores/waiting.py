@@ -32,7 +32,7 @@ class WaitingBatch(Struct, eq=False):
     session: str
     tenant: str
     parents: dict[str, str]  # turn → the turn that it continues
-    held: float  # since when it waits
+    held: float  # queued at (wall clock)
     batch: Batch | None = None
     saved: SavedBatch | None = None
     adopted: bool = False  # from another process, which may have written it

@@ -48,7 +48,7 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
             requests); otherwise a keyed hash of the credential says so.
         secret: the key of that hash; if none is given, the one that the gateway has for this store.
         strict: answer 409 instead of going on without a thought that the provider demands.
-        keep_last: put back thoughts of the last so many turns only, where none is demanded.
+        keep_last: put back thoughts of that number of last turns only, where none is demanded.
         loop_only: put back thoughts of the running tool loop only, where none is demanded.
         commit_wait: how many seconds the end of a response waits for the store at most.
         observer: who is told what happens.

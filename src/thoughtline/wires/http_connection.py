@@ -219,7 +219,7 @@ class HttpConnection(asyncio.Protocol):
         return False
 
     def _keep(self, size: int) -> None:
-        """Count so many bytes that have come, and keep what they brought for the reader."""
+        """Count the bytes received, and keep what they brought for the reader."""
         if self._head_only:
             self._buffer.clear()  # whatever it is, it is no body
         if self._buffer:

@@ -24,7 +24,7 @@ def annotated(content: Any, base: int) -> list[Citation]:
 
 
 def annotation(citation: Citation, base: int) -> dict[str, Any]:
-    """Return a link as an annotation of a text that begins behind so many characters."""
+    """Return a link as an annotation of a text that begins at this offset."""
     return {
         "type": "url_citation",
         "start_index": (citation.start or 0) - base,

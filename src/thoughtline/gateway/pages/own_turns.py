@@ -42,7 +42,7 @@ from thoughtline.stores.base import INTERNAL_PREFIX, SessionQuery, Store
 PAGE = 500
 """Events that are read at a time, the newest first."""
 MAX_PAGES = 200
-"""After so many, a turn counts as not found."""
+"""After this, a turn counts as not found."""
 MAX_TURNS = 50
 """Turns of one message."""
 _SESSION = segment("id", "The session's id: `x-thoughtline-session` of the answer.")

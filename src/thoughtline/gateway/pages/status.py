@@ -39,7 +39,7 @@ class Readiness(Struct, frozen=True, kw_only=True):
 
 
 class Version(Struct, frozen=True, kw_only=True):
-    """Who answers."""
+    """The program that answers, and its version."""
 
     name: str
     version: str
@@ -114,5 +114,5 @@ class StatusPages:
 
     @page("/version", response="The version.")
     async def version(self, _: Request, __: dict[str, Any]) -> Version:
-        """Who answers."""
+        """Serve `/version`."""
         return Version(name="thoughtline", version=thoughtline.__version__)

@@ -176,7 +176,7 @@ class RequestCycle:
         }
 
     def take_body(self) -> bytes | None:
-        """The body, where all of it is here and none of it was received; else `receive` has it."""
+        """The whole body if it has arrived and nobody has called `receive`; else None."""
         if self._more_body or not self._unread or self.disconnected:
             return None
         body = b"".join(self._chunks)

@@ -365,7 +365,7 @@ class HttpProtocol(HttpToolsProtocol):
     # -- timeouts --------------------------------------------------------------------------------
 
     def _set_timeout(self, seconds: float) -> None:
-        """Move the deadline: the next head must be complete within so many seconds."""
+        """Move the deadline: the next head must be complete within `seconds`."""
         self._deadline = self.loop.time() + seconds
         if self._timer is not None and self._timer_due > self._deadline:
             self._cancel_timer()

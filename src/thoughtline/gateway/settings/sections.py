@@ -332,7 +332,7 @@ class LogSettings(Section, frozen=True, kw_only=True):
 
 
 class TelemetrySettings(Section, frozen=True, kw_only=True):
-    """Traces."""
+    """Where OpenTelemetry traces go."""
 
     otel_endpoint: Annotated[
         Line, "OpenTelemetry collector (OTLP over HTTP); empty: no traces."

@@ -44,7 +44,7 @@ class CacheCounts(Struct):
     replays: int = 0  # hits whose thought went back
 
     def add(self, decision: ReplayDecision, count: int) -> None:
-        """Count so many decisions of this kind. What the client itself brings is neither."""
+        """Add to the count of this kind of decision. What the client itself brings is neither."""
         action, wanted = decision.action, decision.reason not in _NOT_WANTED
         if decision.unmatched and not decision.unverified:
             self.misses += count

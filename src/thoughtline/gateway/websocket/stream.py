@@ -108,7 +108,7 @@ class ClientStream:
                 await caller.refused(GatewayError(500, message, "internal_error"))
 
     async def close(self) -> None:
-        """Let go of the upstreams."""
+        """Release the upstreams."""
         for wire in self._wires.values():
             await wire.close()
 

@@ -32,7 +32,7 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
     response: str
     items: tuple[bytes, ...]
-    root: str = ""  # what it goes on from itself; empty: from nothing, this is all of it
+    root: str = ""  # id of the response that it continues; empty: a new conversation
 
     def grown(self, response: str, items: Sequence[bytes]) -> "Transcript":
         """With these items after the others."""

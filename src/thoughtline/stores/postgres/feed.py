@@ -21,7 +21,7 @@ class Watcher:
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
-        """Wake it."""
+        """Wake the watcher."""
         self._woken.set()
 
     async def wait(self, seconds: float) -> None:

@@ -41,7 +41,7 @@ def load(name: str) -> str:
 
 
 def call(function: str, arguments: int) -> str:
-    """Return the statement that calls a function of ours with so many arguments."""
+    """Return the statement that calls a function of the layout with this number of arguments."""
     return f"SELECT * FROM {function}({', '.join(f'${n + 1}' for n in range(arguments))})"  # noqa: S608
 
 

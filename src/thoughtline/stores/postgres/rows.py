@@ -206,7 +206,7 @@ def _row(session: bytes, nth: int, first: int, drafts: Sequence[Draft], turn: st
 
 
 def entry_id(session: bytes, turn: bytes) -> bytes:
-    """Return the id of a turn's index entry: the same turn has the same one for ever."""
+    """Return the id of a turn's index entry: the same turn always has the same one."""
     return blake2b(b"%d %b%b" % (len(session), session, turn), digest_size=16).digest()
 
 

@@ -120,7 +120,7 @@ class Seals:
         return (await self.held(seal.tenant)).same_as(seal)
 
     def forget(self, tenants: Iterable[bytes]) -> None:
-        """Let go of keys that are not current any more."""
+        """Drop keys that are not current any more."""
         for tenant in tenants:
             self._held.pop(tenant, None)
 

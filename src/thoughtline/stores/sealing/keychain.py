@@ -53,7 +53,7 @@ class Keychain:
         return made
 
     def forget(self, tenant: str) -> None:
-        """Let go of a tenant's cipher."""
+        """Drop a tenant's cipher."""
         self._ciphers.pop(tenant, None)
 
     # -- files beside a store --------------------------------------------------------------------

@@ -64,7 +64,7 @@ class KeyVault(Protocol):
     ) -> int:
         """Seal every row with the newest key of its tenant, a few at a time; returns how many.
 
-        `plain`: open them instead. `rate`: at most so many rows per second. Rows that are as they
+        `plain`: open them instead. `rate`: rows per second at most. Rows that are as they
         should be are passed over, so it goes on where it was interrupted.
         """
 

@@ -158,7 +158,7 @@ def drop_tenant(db: Connection, tenant: str) -> int:
 
 
 def release_tenant(db: Connection, tenant: str) -> None:
-    """Let go of the keys of a tenant that was deleted."""
+    """Drop the keys of a deleted tenant."""
     db.cipher.release(tenant)
 
 

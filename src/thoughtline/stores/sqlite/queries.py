@@ -141,7 +141,7 @@ def _events(
 
 
 def of_session(db: Connection, session: str, after: int, limit: int = PAGE) -> EventRows:
-    """Return a page of a session's events: those of so many rows."""
+    """Return a page of a session's events: those of `limit` rows."""
     values = {"session": session, "after": after, "limit": limit}
     found = _unpack(db, db.execute(_OF_SESSION, values).fetchone()[0], limit)
     events = [row for row in found.events if row.event.seq > after]
@@ -149,7 +149,7 @@ def of_session(db: Connection, session: str, after: int, limit: int = PAGE) -> E
 
 
 def demands_all(db: Connection, after: int, kinds: int = ALL_KINDS, limit: int = PAGE) -> EventRows:
-    """Return a page of the events of all sessions, from a position on: those of so many rows."""
+    """Return a page of all sessions' events from a position on: those of `limit` rows."""
     values = {"after": after, "kinds": kinds, "limit": limit}
     found = _unpack(db, db.execute(_OF_ALL, values).fetchone()[0], limit)
     events = [row for row in found.events if row.position > after]

@@ -213,7 +213,7 @@ def _add(cipher: Cipher, new: _NewRows, existing: ExistingRows, batch: Batch, ro
 
 @cache
 def _statement(*widths: int) -> str:
-    """Return the statement that looks so many of each kind up."""
+    """Return the statement that looks up this number of each kind."""
     statement = _look_up_batch
     for row, width in zip(_ASKED, widths, strict=True):
         statement = statements.widened(statement, row, width)

@@ -63,7 +63,7 @@ class SealingCipher:
             self._held[tenant] = found
 
     def release(self, tenant: str) -> None:
-        """Let go of the keys of a tenant."""
+        """Drop the keys of a tenant."""
         self._held.pop(tenant, None)
 
     def seal(self, value: bytes, place: RowPlace, column: str) -> bytes:

@@ -37,14 +37,14 @@ def width(count: int) -> int:
 
 
 def padded(values: list[Any], columns: int = 1) -> list[Any]:
-    """Return the values of rows with so many columns, with rows of NULL up to the width."""
+    """Return the rows' values, with rows of NULL up to the width."""
     missing = width(len(values) // columns) * columns - len(values)
     return values + [None] * missing if missing else values
 
 
 @lru_cache(4096)
 def _exact(statement: str, row: str, values: int, glue: str) -> str | None:
-    """Return the statement for so many values; None where it takes more than one."""
+    """Return the statement for this number of values; None if it takes more than one."""
     width = values // row.count("?")
     return widened(statement, row, width, glue) if width <= EXACT else None
 

@@ -21,7 +21,7 @@ class Subscriber:
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
-        """Wake it, from any thread."""
+        """Wake the watcher, from any thread."""
         with suppress(RuntimeError):  # its loop is closed
             self._loop.call_soon_threadsafe(self._woken.set)
 

@@ -68,7 +68,7 @@ def _map(path: Path) -> mmap.mmap:
 
 
 def unmap_deleted() -> None:
-    """Let go of the indexes that SQLite has deleted."""
+    """Close the indexes that SQLite has deleted."""
     with _lock:
         for place, one in list(_mapped.items()):
             with suppress(OSError):  # a program that closes all descriptors has closed this one
