@@ -67,4 +67,3 @@ def test_each_thought_of_a_message_has_its_duration(tmp_path):
     assert len(keys) == len(set(keys)) > 1
     assert sorted(finish["messageMetadata"]["reasoningDurations"]) == sorted(keys)
     assert finish["messageMetadata"]["reasoningClocks"] == dict.fromkeys(keys, "request")
-

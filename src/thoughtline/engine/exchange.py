@@ -221,7 +221,7 @@ class Engine:
         plan = decision.replay_plan
         if resumed is not None:
             resumed.check_decision(decision)
-        elif not plan.certain or plan.leaves_out:
+        elif not plan.certain or (incoming.source is None and plan.leaves_out):
             decision = await self._as_logged(incoming, decision, normal.known_turns)
             plan = decision.replay_plan
         if DROP_BLOCK in plan.skipped_before:
