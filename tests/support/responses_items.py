@@ -54,11 +54,11 @@ def reader(*, stream=True, clock=None):
     )
 
 
-def play(pieces, *, stream=True):
+def play(pieces, *, stream=True, broken=False):
     """Everything that is told of a response that comes in these pieces."""
     one = reader(stream=stream)
     told = [happening for piece in pieces for happening in one.feed(piece)]
-    return checked(told + one.close(reason="hung up"))
+    return checked(told + one.close(reason="hung up"), broken=broken)
 
 
 def told(chunks, *, stream):
