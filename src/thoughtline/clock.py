@@ -29,7 +29,7 @@ def uuid7(milliseconds: int, entropy: bytes) -> str:
 
 
 def time_of_id(id: str) -> int | None:
-    """The milliseconds at which an id was made; None if it is not one of ours."""
+    """The milliseconds at which an id was made; None if Thoughtline did not make it."""
     if len(id) != 32 or id[12] != "7":
         return None
     try:

@@ -27,7 +27,7 @@
 
 Few classes, each because a caller acts differently; the tree's root is never raised itself. A
 class's docstring is its default message.
-Nothing here imports anything of ours: every package may raise these.
+Nothing here imports another module of the package: all may raise these.
 """
 
 import traceback

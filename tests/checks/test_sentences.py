@@ -25,6 +25,9 @@ ODD_IN_DOCSTRINGS = {
     r"\bso many (?!as|that)\w+|\bso many[.;:,]": "the parameter's name, or `this number of`",
     r"\bfor ever\b": "never, always, without end",
     r"\bis settled of\b": "the settled prefix",
+    r"(?i)\bwhoever\b": "the caller, the client, an observer",
+    r"(?i)\banew\b": "again",
+    r"\bof ours\b": "of Thoughtline, of this process",
     r"^(?:Ask no more|Who answers|Wake it|Traces)\.$": "which object, and what happens to it",
 }
 """The same for docstrings, where a reader looks for the noun first."""

@@ -2,7 +2,7 @@
 
 A rate limit, a server error or a line that breaks is tried again with the same bytes, as long as
 nothing was shown; that is the agent's own patience, beside the one correction of a refusal, which
-is the engine's. The provider's own words are kept for whoever has to know.
+is the engine's. The provider's own words are kept, for errors and logs.
 """
 
 import asyncio

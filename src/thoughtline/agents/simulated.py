@@ -35,7 +35,7 @@ from thoughtline.wires.http import HttpWire
 
 PREFIX = "sim/"
 STRICT = "THOUGHTLINE_INTERNAL_STRICT_SIMULATORS"
-"""The variable that has all models follow the script for tests, whoever runs them."""
+"""The variable that has all models follow the script for tests, in every process."""
 
 Pause = Callable[[float], Awaitable[None]]
 POLICIES = {

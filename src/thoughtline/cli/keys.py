@@ -159,7 +159,7 @@ def re_encrypt(
     A few rows at a time, while the store is in use; interrupted, it goes on when it is run again.
     At the end the old keys of the tenants are deleted, so that nobody who had one can use it.
 
-    With --names the look-up keys are blinded anew as well: whoever had an old key cannot test any
+    With --names the look-up keys are blinded again as well: a holder of an old key cannot test any
     more whether a text that he guesses is there. Meanwhile look-ups ask for both names.
 
     With --plain everything is opened. Set `store.seal = false` for all processes first, or they go

@@ -186,7 +186,7 @@ def _listen(settings: Settings) -> socket.socket:
 def _store_trouble(settings: Settings) -> str:
     """Make the store's folder and secret, and read from it; why it does not answer, else empty.
 
-    A store that is down does not stop the gateway, but whoever starts it should know. Raises
+    A store that is down does not stop the gateway, but its user should know. Raises
     `SettingsError` where nothing would ever be kept.
     """
     import asyncio

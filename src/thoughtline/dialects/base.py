@@ -71,7 +71,7 @@ class Revision(Struct, frozen=True, gc=False, kw_only=True):
     thoughts: tuple[PlacedThought, ...] = ()
     anonymous: bool = False  # take the item ids off its calls and texts
     unsealed: bool = False  # take sealed summaries out
-    verbatim: bool = False  # an equal item that the client spelled anew gives way too
+    verbatim: bool = False  # an equal item that the client spelled differently gives way too
     phases: tuple[str, ...] = ()  # per text: what it was for, where that is to be said
 
 

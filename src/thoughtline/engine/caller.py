@@ -1,4 +1,4 @@
-"""What the engine expects of whoever asks (`Caller`) and whoever watches (`ExchangeObserver`)."""
+"""What the engine expects of its callers (`Caller`) and of observers (`ExchangeObserver`)."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -61,7 +61,7 @@ AnswerT = TypeVar("AnswerT", bound=ProviderAnswer)
 
 
 class Caller(Protocol[AnswerT]):
-    """Whoever asks: an HTTP client, a stream of a WebSocket, the agents' loop."""
+    """The asking side: an HTTP client, a stream of a WebSocket, the agents' loop."""
 
     def authenticate(self) -> None:
         """Find out who asks; raises what the caller is to be told instead."""
@@ -89,7 +89,7 @@ class Caller(Protocol[AnswerT]):
 
 
 class ExchangeObserver(Protocol):
-    """Whoever watches exchanges: metrics, logs, traces."""
+    """An observer of exchanges: metrics, logs, traces."""
 
     def replayed(self, exchange: "Exchange") -> None: ...
     def recovered(self, exchange: "Exchange", strategy: str, *, changed: bool) -> None: ...

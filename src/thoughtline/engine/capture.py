@@ -172,7 +172,7 @@ class Capture(Struct, kw_only=True, eq=False):
         return facts
 
     def extend(self, events: Iterable[StreamEvent]) -> Batch | None:
-        """What came after the turn's end, and its entry anew; None where that says nothing.
+        """What came after the turn's end, and its entry again; None where that says nothing.
 
         A client may have stopped at the end, or read on: the turn is found by both.
         """

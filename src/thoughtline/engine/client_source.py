@@ -181,7 +181,7 @@ class ClientSource:
     async def _revised(
         self, decision: RequestDecision, request: Request, known_turns: Collection[str]
     ) -> RequestDecision:
-        """Decide anew about another request, without a predecessor."""
+        """Decide again about another request, without a predecessor."""
         finding = partial(path_of, request, dialect=decision.dialect, target=decision.target)
         path = await run_for(request.body, finding)
         path = replace(path, hints=decision.path.hints, unique_hints=decision.path.unique_hints)

@@ -148,14 +148,14 @@ class RequestDecision(Struct, frozen=True, eq=False, kw_only=True):
         return bool(made.fields) or made.count(Action.PLACEHOLDER) > 0
 
     def with_body(self) -> "RequestDecision":
-        """The same, with a request that has a body: whoever wants to read it needs one."""
+        """The same, with a request that has a body, which its readers need."""
         if self.request.body:
             return self
         request = self.source.readable(self)
         return replace(self, request=request, original=request)
 
     def revise(self, **changes: Any) -> "RequestDecision":
-        """Decide anew: with another target, other entries, another path, request or overrides."""
+        """Decide again: with another target, other entries, another path, request or overrides."""
         return decide(replace(self, **changes))
 
 

@@ -3,9 +3,9 @@
     authenticate → read → look up → decide → patch or write → send → relay → commit
 
 The HTTP gateway (and the in-process transports with it), the WebSocket gateway and the agents' loop
-are `Caller`s: they say who asks and what, take the request to the wire, and give the answer to
-whoever waits for it. What goes upstream is decided here, a refusal is corrected here, and what came
-back is recorded here. A store that is down never stops an exchange.
+are `Caller`s: they say who asks and what, take the request to the wire, and give the answer
+back. What goes upstream is decided here, a refusal is corrected here, and what came back is
+recorded here. A store that is down never stops an exchange.
 """
 
 import asyncio
@@ -237,7 +237,7 @@ class Engine:
     async def _as_logged(
         self, incoming: Incoming, decision: RequestDecision, known_turns: frozenset[str]
     ) -> RequestDecision:
-        """Decide anew with outputs that the client tells in another form read as the log has them.
+        """Decide again with outputs that the client tells in another form read as the log has them.
 
         A request that is written has no thoughts in the place of texts.
         """

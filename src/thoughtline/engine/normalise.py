@@ -132,7 +132,7 @@ def _wants_state(request: Request, params: StateParams) -> bool:
 
 
 def quirk_fields(request: Request, dialect: Dialect, quirk: Quirk) -> dict[str, bytes | None]:
-    """Top-level members that an endpoint's quirk sets or removes, whoever wrote the request."""
+    """Top-level members that an endpoint's quirk sets or removes in any request."""
     made: dict[str, bytes | None] = {}
     if quirk.all_turns and dialect.item_list:  # no other API has that param
         top = TopLevel(request.body)

@@ -41,7 +41,7 @@ class _Group(Struct, frozen=True):
 async def with_calls_together(
     decision: RequestDecision, store: Store, tenant: str, known_turns: frozenset[str]
 ) -> RequestDecision:
-    """Decide anew with such calls read as one output, if the log knows them as one."""
+    """Decide again with such calls read as one output, if the log knows them as one."""
     runs = _runs(decision)
     if not runs or decision.unpatchable:
         return decision
@@ -136,7 +136,7 @@ def _place(groups: Sequence[_Group], nth: int) -> int:
 async def _regrouped(
     decision: RequestDecision, groups: Sequence[_Group], known_turns: frozenset[str]
 ) -> RequestDecision | None:
-    """Decide anew with each group as one turn; None where its messages cannot be one."""
+    """Decide again with each group as one turn; None where its messages cannot be one."""
     body, source = decision.request.body, decision.source
     joining = partial(source.joined, decision, [group.turns for group in groups])
     made = await run_for(body, joining)

@@ -2,7 +2,7 @@
 
 A recording begins when the request leaves; a second try has a second one. The caller has its bytes
 before they are fed to it. Pieces of a stream may be read later than they come, several at once:
-each is read as of its arrival, and whoever looks sees all of them; those that differ only in a few
+each is read as of its arrival, and observers see all of them; those that differ only in a few
 words wait in short. What cannot be read, or is
 larger than any request could take back, is not kept, and the turn says why (`capture_error`).
 """
@@ -227,7 +227,7 @@ class Recording:
         return self._reader
 
     def feed(self, data: bytes) -> list[StreamEvent]:
-        """Take in a piece of the answer; what happened in it, for whoever watches."""
+        """Take in a piece of the answer; what happened in it, for observers."""
         if self._unread:
             self.catch_up()
         return self._feed(data)
@@ -301,7 +301,7 @@ class Recording:
         self.finished = self.written = self.discarded = True
 
     def give_up(self, why: str) -> None:
-        """Keep no more of the answer: whoever asked for it has it, and the log has why not."""
+        """Keep no more of the answer: the client has it, and the log has why not."""
         if not self.capture_error:
             self.capture_error = f"not captured: {why}"
             self._reader = self._new_reader()  # the other one may hold all that came so far
@@ -366,7 +366,7 @@ def _check_said(events: Iterable[StreamEvent]) -> None:
 
 
 class RunningRecordings:
-    """The recordings whose turns are not written yet, for whoever wants to look."""
+    """The recordings whose turns are not written yet, for the inspector."""
 
     def __init__(self) -> None:
         self._recordings: list[ref[Recording]] = []  # perhaps written, or gone

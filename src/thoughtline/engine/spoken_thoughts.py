@@ -34,7 +34,7 @@ Cuts = Mapping[int, Sequence[str]]
 async def without_spoken_thoughts(
     decision: RequestDecision, store: Store, tenant: str, known_turns: Collection[str]
 ) -> RequestDecision:
-    """Decide anew without the thoughts that the client wrote as text, if there are any."""
+    """Decide again without the thoughts that the client wrote as text, if there are any."""
     suspects = suspected_turns(decision)
     if not suspects or decision.unpatchable:
         return decision

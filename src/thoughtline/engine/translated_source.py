@@ -3,7 +3,7 @@
 The client's turns are looked up as always: keys do not depend on a dialect. What goes upstream for
 a turn that the log knows is the provider's own turn, as it emitted it: ids, argument text, order
 and thoughts; what the log does not know is written from the client's echo. `TranslatedSource`
-writes the body anew for every request, deterministically: the provider's prefix only ever grows.
+writes a new body for every request, deterministically: the provider's prefix only ever grows.
 """
 
 from collections.abc import Collection, Iterator, Sequence

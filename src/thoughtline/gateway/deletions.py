@@ -1,8 +1,8 @@
 """Deletions that go on in the background, and how far they are.
 
-A deletion of very much takes minutes: it is done in slices, and requests go on meanwhile. Whoever
-asked for it gets the result if it is there soon, and else an id to ask again with. It goes on when
-they hang up; when the gateway stops, what is not deleted yet stays.
+A deletion of very much takes minutes: it is done in slices, and requests go on meanwhile. A client
+gets the result if it is there soon, and else an id to ask again with. The deletion goes on when the
+client hangs up; when the gateway stops, what is not deleted yet stays.
 """
 
 import asyncio

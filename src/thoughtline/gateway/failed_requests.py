@@ -103,7 +103,7 @@ class FailedRequests:
         return SESSIONS[1] if begun[1] > begun[0] else SESSIONS[0]
 
     async def _switch(self) -> None:
-        """Write to the other session from now on, which begins anew, unless somebody began it."""
+        """Write to the other session from now on, which begins again, unless somebody began it."""
         other = SESSIONS[1 - SESSIONS.index(self._current or SESSIONS[0])]
         if await self._newest() != other:
             await self._store.purge(session=other)

@@ -2,7 +2,7 @@
 
 A token's subject is read and not verified, because only the provider can do that. So it counts
 only where the provider gets this very token and nothing else to go by, and refuses a forged one:
-then nothing comes back to whoever forged it (docs/adr/0004).
+then a forger gets nothing back (docs/adr/0004).
 """
 
 from msgspec import Struct

@@ -229,7 +229,7 @@ class Relay:
 
     @property
     def plain(self) -> bool:
-        """Whether words of ours may stand in the stream: not where it is packed."""
+        """Whether Thoughtline may write into the stream: not where it is packed."""
         return self._decompressor.readable and not self._decompressor.compressed
 
     @property
@@ -274,7 +274,7 @@ class Relay:
             self._ping.cancel()
 
     def _tick(self) -> None:
-        """The one timer of a stream: it is not set anew for each chunk, but looks when due."""
+        """The one timer of a stream: it is not set again for each chunk, but looks when due."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if now - self._last >= self._interval:

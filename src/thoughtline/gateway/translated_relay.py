@@ -94,7 +94,7 @@ class TranslatedRelay(Relay):
             raise self._unread(error) from error
 
     def _unread(self, error: Exception) -> WireError:
-        """A fault of ours, as the client is told: nothing can follow what was not read."""
+        """A bug of Thoughtline, in words for the client: nothing can follow what was not read."""
         self._recording.give_up(fault(error))
         return WireError(f"the answer could not be read: {fault(error)}")
 

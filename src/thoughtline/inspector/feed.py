@@ -28,7 +28,7 @@ KEEPALIVE_INTERVAL = 15.0
 MAX_QUEUED = 1_000
 """Messages that wait for a slow client."""
 MAX_MISSED = 5_000
-"""Events that are sent again to a client that comes back; after more, it is told to start anew."""
+"""Events that are sent again to a client that comes back; after more, it is told to start again."""
 
 _encode = msgspec.json.Encoder().encode
 

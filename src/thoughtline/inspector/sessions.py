@@ -6,7 +6,7 @@ that what is deleted or forgotten is gone.
 
 20 open pages hear of one event at the same time and ask for the list at once: while feeds are open,
 equal questions share one lookup. Then nobody is told of anything newer than what they get, and the
-feed brings them back for more. With no feed open, every question is looked up anew.
+feed brings them back for more. With no feed open, every question is looked up again.
 """
 
 import asyncio

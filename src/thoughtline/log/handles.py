@@ -45,7 +45,7 @@ class Handles:
 
 
 def is_handle(value: str) -> bool:
-    """Whether a value looks like a handle, whoever made it: no provider can read it."""
+    """Whether a value looks like a handle of any gateway: no provider can read it."""
     if len(value) != _LENGTH or not value.startswith(_BEGINNING):
         return False  # of nearly all values, at once
     decoded = _decoded(value)

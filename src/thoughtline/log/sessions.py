@@ -69,7 +69,7 @@ class TurnTree(Generic[T]):
     def side_requests(self) -> frozenset[str]:
         """Turns beside the conversation: a client asks for a title or a summary, say.
 
-        Such a turn begins anew, without the tools that the conversation has, and nothing goes on
+        Such a turn begins again, without the tools that the conversation has, and nothing goes on
         from it.
         """
         begun = self._children.get("", ())

@@ -53,7 +53,7 @@ def echo_is_blank(echo: Sequence[Thought]) -> bool:
 
 
 def echo_is_respelled(echo: Sequence[Thought], placed: Sequence[PlacedThought]) -> bool:
-    """Whether an equal echo holds items that its client serialised anew: other order or digits."""
+    """Whether an equal echo holds items that its client serialised again: other order or digits."""
     raws = [p.raw for p in placed if p.carrier is Carrier.ITEM]
     mine = [t.raw for t in echo if t.carrier is Carrier.ITEM]
     return not all(same_spelling(one, other) for one, other in zip(mine, raws, strict=False))
@@ -87,7 +87,8 @@ def with_joined_signatures(turn: Turn, placed: list[PlacedThought]) -> list[Plac
 def echo_stands_in(turn: Turn, echo: Sequence[Thought], placed: Sequence[PlacedThought]) -> bool:
     """Whether the client has put a placeholder of its own in the place of a lost thought.
 
-    Whoever takes an empty text there takes any; a value that stands for a signature is one of few.
+    A provider that takes an empty text there takes any; a value that stands for a signature is one
+    of few.
     """
     if echo_is_identical(turn, echo, placed):
         return True

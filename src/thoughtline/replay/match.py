@@ -304,7 +304,7 @@ class _Matcher:
     def last_tie(self) -> int | None:
         """Return the position of the last output if it is a tie.
 
-        Only there does it count whether a turn was continued: whoever asks continues it now. An
+        Only there does it count whether a turn was continued: this request continues it now. An
         older output was continued, also where what came after it is not found.
         """
         if not self.tied:

@@ -227,7 +227,7 @@ class Echo:
     def has_other_thought(self, entry: IndexEntry) -> bool:
         """Whether the client brings thoughts of its own, and none of them is a turn's.
 
-        A copy that was cut or spelled anew is still the turn's, and what is short may be a
+        A copy that was cut or spelled differently is still the turn's, and what is short may be a
         placeholder.
         """
         seals, texts = _seals(self.turn.thoughts), self.plain_texts
@@ -286,7 +286,7 @@ def _are_others(own: Sequence[str], logged: Sequence[str]) -> bool:
 def _is_copy(own: str, logged: Sequence[str]) -> bool:
     """Whether a value is a piece of a logged one, or the half of it is, or is of several.
 
-    The first half is, where the rest was spelled anew; any is, where more was put to it.
+    The first half is, where the rest was spelled differently; any is, where more was put to it.
     """
     half = len(own) // 2
     if any(own in value or value.startswith(own[:half]) for value in logged):

@@ -149,7 +149,7 @@ class AnswerCache:
             self._release(before)  # last: an entry that stays is not counted twice
 
     def _put_first(self, key: CacheKey, entry: IndexEntry, answer: tuple[IndexEntry, ...]) -> None:
-        """Put an entry before those of an answer: what stays is not counted anew."""
+        """Put an entry before those of an answer: what stays is not counted again."""
         rest = tuple([old for old in answer if old.turn != entry.turn][: MAX_CANDIDATES - 1])
         gone = answer[len(rest) :] if answer[: len(rest)] == rest else None
         if gone is None:

@@ -231,7 +231,7 @@ class Store(Protocol):
     def epoch(self) -> int | None:
         """Return a number that changes when what was found may be found otherwise; None: ask again.
 
-        That is when something was deleted, erased, forgotten, refused or filed anew, has expired,
+        That is when something was deleted, erased, forgotten, refused or filed again, has expired,
         or may have been changed by another process. It is as of the last look-up: what was found
         after the number was read is the same for as long as the number is, right after a look-up
         of the same tenant.

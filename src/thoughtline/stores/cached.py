@@ -478,7 +478,7 @@ class CachedStore(ForwardingStore):
         self._recent.clear()
 
     def _deleted(self) -> None:
-        """Empty the cache, and tell whoever keeps what was found in it."""
+        """Empty the cache, and tell its listeners, who keep what was found in it."""
         self.clear()
         self.store.damage.clear()
         self.on_delete()

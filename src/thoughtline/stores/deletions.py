@@ -1,7 +1,7 @@
 """What was deleted lately, for batches that wait in another process meanwhile.
 
 A deletion does not reach them: they are in that process's memory, or in its spill file. So it is
-noted in a file beside the store, for its owner alone, and whoever writes a batch that had to wait
+noted in a file beside the store, for its owner alone, and the writer of a batch that had to wait
 takes out of it what was deleted since. A store that several machines share notes it by itself.
 
 When it is done, that is an event in a session of its own: who shows what was read before, in any
@@ -31,7 +31,7 @@ except ImportError:  # pragma: no cover (Windows: nothing waits in a file there)
 PURGE, FORGET, ERASE = "purge", "forget", "erase"
 SESSION = f"{INTERNAL_PREFIX}deletions"
 MAX_TOLD = 1_000
-"""Deletions after which the session that tells of them begins anew."""
+"""Deletions after which the session that tells of them begins again."""
 KEPT = 30 * 86_400.0
 """Seconds for which a deletion is remembered: longer than any batch should wait."""
 

@@ -2,7 +2,7 @@
 
 It is meant for tests, for trying things out, and for a gateway that shall leave nothing on disk. It
 keeps the promises of the port except one: when the process ends, everything is gone. There is one
-connection and no thread: what is asked of it is done at once, in the loop of whoever asks.
+connection and no thread: what is asked of it is done at once, in the caller's loop.
 """
 
 import asyncio

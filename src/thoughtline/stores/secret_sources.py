@@ -1,6 +1,6 @@
 """Reads a secret from where a setting says: `file:PATH`, `env:NAME` or `exec:COMMAND`.
 
-A command prints the secret, so that a vault needs no library of ours; it is run without a shell.
+A command prints the secret, so that a vault needs no library here; it is run without a shell.
 """
 
 import os

@@ -4,7 +4,7 @@
     client = openai.OpenAI(http_client=http_client)
 
 A request goes through the gateway's own proxy (`gateway.proxy`), with the same replay, the same log
-and the same recovery. Only the two ends differ: the client is whoever calls the transport, and the
+and the same recovery. Only the two ends differ: the client is the transport's caller, and the
 wire is the transport inside it.
 
 - `transport`  `AsyncTransport`, and `Transport`, which is the same on a loop in a thread

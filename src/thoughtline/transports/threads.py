@@ -1,7 +1,7 @@
 """For callers without an event loop: a loop in a thread of its own, and streams that cross over.
 
 The thread starts with the first request. When the loop is stopped, the same thread closes what
-lives on it, so that whoever stops it (a caller, or the garbage collector on any thread) need not.
+lives on it, so that its stopper (a caller, or the garbage collector on any thread) need not.
 """
 
 import asyncio

@@ -93,7 +93,7 @@ class ToolParts:
         return self._before + sum(tool.started for tool in self._turn)
 
     def next_turn(self) -> None:
-        """Begin another turn: indices of calls are counted anew."""
+        """Begin another turn: indices of calls are counted again."""
         self._before = self.count
         self._streaming, self._turn = {}, []
 

@@ -1,7 +1,7 @@
 """Splits a streamed array into its JSON objects, in any chunking.
 
-Each byte is looked at once: whoever sends an object in very many pieces does not cost more than
-whoever sends it in one.
+Each byte is looked at once: an object in very many pieces does not cost more than
+an object in one.
 """
 
 import re

@@ -52,7 +52,7 @@ def _carrier(case: Case) -> Carrier | None:
 
 
 def resign(case: Case) -> Iterator[Correction]:
-    """Without the signatures that went out, for good; signed anew where the running loop needs it.
+    """Without the signatures that went out, for good; signed again where the running loop needs it.
 
     Models that do not insist on signatures get none.
     """

@@ -1,7 +1,7 @@
 """The socket that a gateway listens on, and how it is closed without failing a request.
 
 A load balancer that connects is answered by the system before the gateway knows of it, and sends
-its request at once. Whoever closes a socket with such connections in its queue resets them, and a
+its request at once. Closing a socket with such connections in its queue resets them, and a
 request that was sent may not be sent again to another gateway: it may cost money twice. So the
 system is told first to open no more connections, those that are there are accepted, and only then
 the socket is closed. Who connects meanwhile tries again, is refused, and asks another gateway.

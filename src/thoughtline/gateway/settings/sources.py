@@ -18,7 +18,7 @@ from thoughtline.gateway.settings.values import from_json, kind_of
 
 PREFIX = "THOUGHTLINE_"
 INTERNAL = "THOUGHTLINE_INTERNAL_"
-"""The prefix of variables that processes of ours hand to one another."""
+"""The prefix of variables that Thoughtline's processes hand to one another."""
 FILE = "thoughtline.toml"
 SHORT: Mapping[str, Path] = {
     "host": ("server", "host"),

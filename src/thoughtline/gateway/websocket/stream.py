@@ -1,7 +1,7 @@
 """One stream of a client's WebSocket: requests one after the other, each an exchange of its own.
 
 A `response.create` frame becomes the full request (`transcript`), and then the engine takes it
-through the same eight steps as a request that was posted. What goes upstream is decided there anew:
+through the same eight steps as a request that was posted. What goes upstream is decided there:
 over a WebSocket, with a continuation where that is proven, or over HTTP.
 """
 

@@ -11,7 +11,7 @@
 - `bodies`       index entries that this process has read, by id and revision
 - `seals`, `tenant_seal`, `sealed_rows`, `vault`  keys in the database, and what they seal
 - `feed`         new events, as they are written
-- `entries`, `erasure`, `session_index`  thought entries: listed, taken out, filed anew
+- `entries`, `erasure`, `session_index`  thought entries: listed, taken out, filed again
 - `hits`, `deletion_log`  when sessions were last used; what was deleted lately
 - `queries`, `searches`, `purge`, `turn_counts`, `stats`  the rest of the port
 """

@@ -1,6 +1,6 @@
 """What was deleted lately, for batches that waited on some node meanwhile.
 
-A deletion does not know them. So whoever writes a batch that had to wait looks here first, and
+A deletion does not know them. So the writer of a batch that had to wait looks here first, and
 takes out of it what was deleted since. Each deletion raises an epoch of its tenant, by which the
 database refuses a batch that was looked through before.
 """

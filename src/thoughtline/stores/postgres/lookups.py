@@ -1,7 +1,7 @@
 """Look-ups in groups: those that come at the same time go together, in one statement.
 
 A round trip costs about the same for one look-up and for ten, of whichever tenants. None waits for
-others to come. One that comes alone is sent at once by whoever asks; where several come together, a
+others to come. One that comes alone is sent at once by its caller; where several come together, a
 task sends what is there when its turn in the loop comes, and what comes later goes with the next.
 """
 

@@ -1,7 +1,7 @@
 """The keys of tenants in the database: read, held, made and deleted.
 
-The keys of a tenant are held until its epoch changes: whoever changes a key raises it, and look-ups
-tell it. What is read otherwise is opened with keys that are read anew.
+The keys of a tenant are held until its epoch changes: a change of keys raises it, and look-ups
+tell it. What is read otherwise is opened with keys that are read again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ class Seals:
     # -- keys ------------------------------------------------------------------------------------
 
     async def of(self, tenants: Iterable[bytes]) -> dict[bytes, TenantSeal]:
-        """Return what seals these tenants, with keys that are read anew."""
+        """Return what seals these tenants, with keys that are read again."""
         keychain, asked = self._keychain, sorted(set(tenants))
         if keychain is None or not asked:
             return {tenant: TenantSeal(tenant) for tenant in asked}
@@ -163,7 +163,7 @@ class Seals:
         """Read rows and open their content, as `opened` does."""
         stored = await self._connections.read(statement, *args)
         opened = await self.opened(stored, entry=entry)
-        if len(opened) < len(stored):  # or they were sealed anew before the keys were read
+        if len(opened) < len(stored):  # or they were sealed again before the keys were read
             stored = await self._connections.read(statement, *args)
             opened = await self.opened(stored, entry=entry)
         return ReadRows(stored, opened)

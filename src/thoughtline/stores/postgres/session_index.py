@@ -1,4 +1,4 @@
-"""The index of a session, read and filed anew; and look-up keys that lead nowhere."""
+"""The index of a session, read and filed again; and look-up keys that lead nowhere."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, filterfalse
@@ -54,10 +54,10 @@ class SessionIndex:
     async def read(self, session: str) -> list[FiledEntry]:
         """Return the index entries of a session, the first filed first.
 
-        Those that are damaged are left out: they are made anew like those that are missing.
+        Those that are damaged are left out: they are made again like those that are missing.
         """
         rows, seals, complete = await self._opened(session)
-        if not complete:  # perhaps they were sealed anew before the keys were read
+        if not complete:  # perhaps they were sealed again before the keys were read
             rows, seals, _ = await self._opened(session)
         damage = self._seals.damage
         memos = [read_entry(row, damage) for row in rows]

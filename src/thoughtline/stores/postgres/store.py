@@ -60,7 +60,7 @@ TOUCH_EVERY = 3600.0
 PATIENCE = 10.0
 """Seconds for which look-ups and appends wait for a server that restarts, unless told otherwise.
 
-Whoever asks may give up earlier: look-ups after `store.find_wait`, answers after `commit_wait`.
+Callers may give up earlier: look-ups after `store.find_wait`, answers after `commit_wait`.
 """
 
 _ISOLATION = "SHOW default_transaction_isolation"

@@ -290,7 +290,7 @@ class PostgresVault:
         return True if written else None
 
     async def _reseal_entry(self, row: Values, seal: TenantSeal) -> bool | None:
-        """Seal an entry and file it anew, if that is needed; None: it has changed meanwhile."""
+        """Seal an entry and file it again, if that is needed; None: it has changed meanwhile."""
         if not _is_stale(row["memo"], seal):
             return False
         try:

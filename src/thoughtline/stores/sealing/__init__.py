@@ -22,7 +22,7 @@ GIVE_KEYS = (
     "name them in `store.keys` (or $THOUGHTLINE_STORE__KEYS), for example file:thoughtline.keys, "
     "or give the settings that do with `--config`"
 )
-"""What to do, for whoever opens a sealed store without its keys."""
+"""What to do about a sealed store that is opened without its keys."""
 
 
 def open_keychain(

@@ -117,7 +117,7 @@ async def re_encrypt(
         await vault.add_keys(fresh)  # unless somebody else just did
         tenants = _by_tenant(await vault.key_rows(), tenant)
     resealed = await vault.reseal(tenant=tenant, rate=rate, progress=progress)
-    # Somebody else may have begun anew meanwhile: only what was old before is not needed any more.
+    # Somebody else may have begun again meanwhile: only what was old before is not needed any more.
     old = _opened([row for rows in tenants.values() for row in _superseded(rows)], ring)
     while rows := _same(await vault.key_rows(), old, ring):
         await vault.drop_keys(rows)  # unless they were just wrapped again

@@ -1,6 +1,6 @@
 """Reads the ring from where `store.keys` says, and writes it where that is a file.
 
-A command prints the ring, so that a key service or a vault needs no library of ours. A new key is
+A command prints the ring, so that a key service or a vault needs no library here. A new key is
 put at the end of a file.
 """
 

@@ -2,7 +2,7 @@
 
 Versions above 0 are keys of values, of which the highest seals what is new. Version -N, and at
 first 0, is the key of the look-up keys of entries that are sealed with version N or a later one.
-Whoever deletes the rows makes everything of the tenant unreadable.
+Without these rows nothing of the tenant can be read.
 """
 
 import secrets

@@ -41,7 +41,7 @@ FROM lookup_keys AS k WHERE NOT EXISTS (
 def read_entries(db: Connection, session: str) -> list[FiledEntry]:
     """Return the entries of a session with their thoughts, and the keys that are not filed.
 
-    Those that are damaged are left out: they are made anew like those that are missing.
+    Those that are damaged are left out: they are made again like those that are missing.
     """
     db.execute("BEGIN")
     try:

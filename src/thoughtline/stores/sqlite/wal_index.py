@@ -1,7 +1,7 @@
 """The header of SQLite's WAL index: whether anything was committed, without asking SQLite.
 
 The processes that have a file open share the index of its write-ahead log, `…-shm`, in memory. Its
-header is rewritten by every commit, whoever makes it. While it reads the same, nothing was
+header is rewritten by every commit of any process. While it reads the same, nothing was
 committed: that costs a comparison of some bytes, where `PRAGMA data_version` costs a transaction
 with four system calls. The header is only compared; what it means is SQLite's business.
 

@@ -11,8 +11,8 @@ Hits are not written as they come: they are collected and written together, ever
 so are the counts of turns, every `ADD_EVERY`.
 
 The writer also knows whether another process has written (`changes`): SQLite's `data_version` of
-its connection changes by the commits of others and not by its own, and all of ours are its own. It
-need not be asked while the WAL index says that nobody has committed since it was.
+its connection changes by the commits of others and not by its own, and this process has no others.
+It need not be asked while the WAL index says that nobody has committed since it was.
 """
 
 import asyncio
@@ -165,7 +165,7 @@ class Writer:
     def changes(self) -> tuple[int, bool]:
         """Return a number that rises when another process has written, and whether it is certain.
 
-        It is not while the file was never open, and while a transaction of ours begins or ends.
+        It is not while the file was never open, and while its own transaction begins or ends.
         """
         if self._exclusive or self._unmoved():
             return self._changes, True

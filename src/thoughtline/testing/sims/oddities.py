@@ -33,7 +33,7 @@ class Oddities(NamedTuple):
 
     realistic: bool
     always: tuple[str, ...] = ()
-    """Names of those that each answer has, whoever emits them."""
+    """Names of those that each answer of any provider has."""
 
     @classmethod
     def chosen(cls, realistic: bool | None, always: tuple[str, ...]) -> Oddities:

@@ -150,7 +150,7 @@ def _duplicates(case: Case, items: Sequence[Item]) -> None:
 
 
 def _pairs(case: Case, items: Sequence[Item]) -> None:
-    """Whoever shows an id shows what belongs together; without ids nothing can be said."""
+    """An id shows what belongs together; without ids nothing can be said."""
     seen: set[str] = set()
     for at, item in enumerate(items):
         known = case.known.get(item.id)

@@ -1,6 +1,6 @@
 """One WebSocket to one server: frames out, frames in by stream, and how old it is.
 
-Whoever waits for a frame reads the socket and queues the frames that are for others; so a slow
+A task that waits for a frame reads the socket and queues the frames that are for others; so a slow
 reader slows the server, and no background task is needed. Pings are the library's. Age is measured
 on two clocks: a difference between them shows that the machine slept.
 """

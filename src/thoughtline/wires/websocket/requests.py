@@ -26,7 +26,7 @@ from thoughtline.errors import Unreadable
 REWRITTEN = frozenset({"type", "input", "stream", "stream_id", "generate"})
 """Members that a frame writes itself, or leaves out."""
 _NOT_COMPARED = REWRITTEN | {"previous_response_id", "client_metadata", "stream_options"}
-"""The input is compared by its hash; the last two are about one delivery, are sent anew with each
+"""The input is compared by its hash; the last two are about one delivery, are sent again with each
 frame and are not shown to the model."""
 _STORED_STATE = ("previous_response_id", "conversation")
 _NOTHING = (b"null", b'""')
