@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from support.gateway import InProcessGateway, SimWire, TurnClient
+from support.translating_gateway import THINKING
 from thoughtline.agents.simulated import FIELDS, POLICIES
 from thoughtline.clock import SystemClock
 from thoughtline.dialects import DIALECTS
@@ -86,21 +87,32 @@ class _Noted:
 class LookAlike(TurnClient):
     """A client that loses thoughts and, where it is told to, what tells its turns from others'."""
 
-    def __init__(self, name, draw, gateway, provider, *, hint, hides):
+    def __init__(self, name, draw, gateway, provider, *, hint, hides, speaks=""):
         sim = gateway.wire.sim
         super().__init__(
-            gateway, sim.dialect, sim.models()[0], keep=draw.random() < 0.3,
-            fields=FIELDS.get(provider), headers={"x-thoughtline-session": name} if hint else {},
+            gateway, speaks or sim.dialect, gateway.model if speaks else sim.models()[0],
+            keep=draw.random() < 0.3, fields=THINKING[speaks] if speaks else FIELDS.get(provider),
+            headers={"x-thoughtline-session": name} if hint else {},
         )  # fmt: skip
         self.name, self.draw, self.hides = name, draw, hides
         self.renamed = {}
+        self.copied = ()  # turns of another one, whose thoughts it shows at times for its own
 
     def body(self):
-        lived, self.turns = self.turns, [self._echo(turn) for turn in self.turns]
+        lived, self.turns = self.turns, [*map(self._echo, self._mixed_up())]
         try:
             return super().body()
         finally:
             self.turns = lived
+
+    def _mixed_up(self):
+        """Its turns, some with the thoughts that another one has in their places."""
+        turns = list(self.turns)
+        for place, (own, other) in enumerate(zip(self.turns, self.copied, strict=False)):
+            if self.draw.random() < 0.5:
+                said = [part for part in own.output if not isinstance(part, Thought)]
+                turns[place] = replace(own, output=(*other.thoughts, *said))
+        return turns
 
     def _echo(self, turn):
         output = [self._shown(part) for part in turn.output]

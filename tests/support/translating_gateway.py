@@ -36,11 +36,11 @@ PAIRS = [
 class TranslatingGateway(InProcessGateway):
     """A gateway whose upstream speaks one dialect only."""
 
-    def __init__(self, name, *, store=None, sim=None, **options):
+    def __init__(self, name, *, store=None, sim=None, wire=None, **options):
         dialect, policy, self.model = PROVIDERS[name]
-        self.sim = simulator(name, **(sim or {}))
+        self.sim = simulator(name, **(sim or {})) if wire is None else wire.sim
         self.answers = []
-        super().__init__(SimWire(self.sim), policy, store=store, **options)
+        super().__init__(wire or SimWire(self.sim), policy, store=store, **options)
         base = getattr(self.sim, "base_path", "")
         self.proxy.directory = Directory(
             [
