@@ -25,7 +25,7 @@ async def alive(scope, receive, send):
             await send({"type": "lifespan.startup.complete"})
         await send({"type": "lifespan.shutdown.complete"})
         return
-    if not BUILT.inner._index._filed:
+    if not await BUILT.inner.entries(limit=1):
         for batch in TURNS:
             await BUILT.inner.append(batch)
     await BUILT.app(scope, receive, send)
