@@ -8,6 +8,7 @@ from thoughtline.log.events import (
     Reasoning,
     ReasoningDelta,
     ReasoningEnd,
+    ReasoningStart,
     TextDelta,
     ToolCall,
     ToolCallDelta,
@@ -39,6 +40,7 @@ async def test_events_are_shown_as_they_are_written():
             Event,
             ReasoningDelta,
             ReasoningEnd,
+            ReasoningStart,
             TextDelta,
             ToolCallDelta,
         }

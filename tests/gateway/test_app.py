@@ -1,6 +1,11 @@
 """The application: what it lets go of at its end."""
 
+import asyncio
+
+import pytest
+
 from support.built_gateway import BuiltGateway, converse
+from thoughtline.errors import Unavailable
 
 
 def test_closing_lets_go_of_everything():
@@ -9,4 +14,5 @@ def test_closing_lets_go_of_everything():
         converse(client, 1)
         assert not built.proxy.draining
     assert built.proxy.draining
-    assert built.inner._closed
+    with pytest.raises(Unavailable):
+        asyncio.run(built.inner.sessions())

@@ -85,6 +85,7 @@ UNPRICED = {
     "deepseek-r1": "a model of others' servers",
     "deepseek-v3.2": "a simulated one",
     "deepseek-v4": "a family",
+    "claude-4-5": "a simulated one",
     "qwen-3": "a family",
 }
 

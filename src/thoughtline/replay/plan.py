@@ -89,10 +89,10 @@ class ReplayPlan(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def prefix_changed(self) -> int | None:
         """Return the first output before which the client changed what a signature covers."""
-        if not any(reason == PREFIX_CHANGED for _, _, reason, _ in self.kinds()):
-            return None
-        reasons = [made.reason for made in self.decisions]
-        return reasons.index(PREFIX_CHANGED)
+        for position, decision in enumerate(self.decisions):
+            if decision.reason == PREFIX_CHANGED:
+                return position
+        return None
 
     @property
     def thinking_off(self) -> bool:

@@ -333,7 +333,8 @@ class ChatReader(ChatBaseReader):
             self._emit_thought(Carrier.THINK, replace_surrogates(thinking), emitted)
         if text:
             emitted.append(TextDelta(replace_surrogates(text)))
-        emitted += listed(*self._links)
+        if self._links[0]:
+            emitted += listed(*self._links)
 
     def _canonical(self) -> list[StreamEvent]:
         """Return the canonical events of everything that is complete."""

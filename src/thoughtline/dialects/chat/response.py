@@ -260,8 +260,10 @@ class ChatBodyReader(ChatBaseReader):
             for name in ("content", "tool_calls"):
                 if isinstance(elements := message.get(name), list):
                     check_answer_parts(len(elements))
-        annotations = message.get("annotations")
-        self._links = annotated(annotations) + listed(answer.citations, answer.search_results)
+        if annotations := message.get("annotations"):
+            self._links = annotated(annotations)
+        if answer.citations:
+            self._links += listed(answer.citations, answer.search_results)
         # When a thought began is unknown and stays so; when it was all there is known.
         timing = Timing(sent=self.sent, closed=self.now)
         return output_parts(message, Provenance(self.served_origin(), timing, raws))
