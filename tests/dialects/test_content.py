@@ -101,6 +101,7 @@ def test_the_order_of_keys_does_not_count():
         ({"metadata": {"user_id": "alice"}}, ()),
         ({"prompt_cache_key": "", "session_id": None, "metadata": [], "client_metadata": 5}, ()),
         ({"metadata": {"session_id": 5, "user_id": ["session"]}}, ()),
+        ({"session_id": "a\ufffd", "prompt_cache_key": "\ufffd"}, ()),  # which one it was is lost
     ],
 )
 def test_hints(document, found):

@@ -184,3 +184,25 @@ async def test_a_first_message_that_was_edited_is_a_branch():
     session = answer.header("x-thoughtline-session")
     folded = Session(session).extend(await gateway.store.read(session))
     assert (len(folded.heads), len(folded.side_requests)) == (2, 0)
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_ids_that_differ_in_what_json_cannot_say_name_nothing(named):
+    """Two lone surrogates are read as one: such an id is no evidence, and the two stay a tie."""
+    answers = iter(range(10))
+
+    def answer(_request):
+        said = {"role": "assistant", "content": "Well.", "reasoning_content": f"t{next(answers)}"}
+        return Answer(200, {"choices": [{"message": said, "finish_reason": "stop"}]})
+
+    proxy = InProcessGateway(ScriptedWire(answer), "kimi")
+    ids = ("a", "b") if named else ("\ud800", "\ud801")
+    begun = [{"role": "user", "content": "go"}]
+    more = [*begun, {"role": "assistant", "content": "Well."}, {"role": "user", "content": "on"}]
+    for messages in (begun, more):
+        for id in ids:
+            asked = {"model": "kimi-k3", "messages": messages, "session_id": id}
+            await proxy.post(PATH, asked)
+    sent = [body["messages"][1].get("reasoning_content") for body in proxy.wire.bodies[2:]]
+    assert sent[0] == ("t0" if named else None)
+    assert sent[1] in ("t1", None)

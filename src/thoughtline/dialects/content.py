@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec.structs import replace
@@ -98,7 +98,15 @@ def session_hints(document: dict[str, Any]) -> tuple[str, ...]:
             found += [holder.get("session_id"), holder.get("thread_id")]
             user = holder.get("user_id")
             found.append(user if isinstance(user, str) and "session" in user else None)
-    return tuple(dict.fromkeys(hint for hint in found if isinstance(hint, str) and hint))
+    return tuple(dict.fromkeys(hint for hint in found if is_session_id(hint)))
+
+
+def is_session_id(value: Any) -> TypeGuard[str]:
+    """Whether a value names one session: a text that was read as it is.
+
+    A lone surrogate is read as U+FFFD, whichever it was: other sessions may have the same id then.
+    """
+    return isinstance(value, str) and value != "" and "\ufffd" not in value
 
 
 def shared_hint(document: dict[str, Any]) -> str:
@@ -107,7 +115,7 @@ def shared_hint(document: dict[str, Any]) -> str:
     if not key:
         return ""
     others = session_hints({**document, "prompt_cache_key": None})
-    return key if isinstance(key, str) and key not in others else ""
+    return key if is_session_id(key) and key not in others else ""
 
 
 def raw_blob(raw: str, make: Callable[[Any], Blob]) -> Blob:

@@ -16,7 +16,7 @@ from thoughtline.clock import Clock
 from thoughtline.dialects import splice
 from thoughtline.dialects.answers import AnswerHead, AnswerWriter
 from thoughtline.dialects.base import Dialect, Reader, Request, StateParams
-from thoughtline.dialects.content import HINTED, session_hints, shared_hint
+from thoughtline.dialects.content import HINTED, is_session_id, session_hints, shared_hint
 from thoughtline.dialects.error_bodies import openai_body, openai_error
 from thoughtline.dialects.limits import check_parts
 from thoughtline.dialects.params import ParamFields, RequestParams, ToolSpec
@@ -264,5 +264,5 @@ def _hints(document: dict[str, Any]) -> tuple[str, ...]:
     conversation = document.get("conversation")
     if isinstance(conversation, dict):
         conversation = conversation.get("id")
-    named = (conversation,) if isinstance(conversation, str) and conversation else ()
+    named = (conversation,) if is_session_id(conversation) else ()
     return tuple(dict.fromkeys((*session_hints(document), *named)))
