@@ -69,7 +69,6 @@ class ContinuityCounter:
             cached_share=total["cached_tokens"] / tokens if tokens else None,
             by_provider=self._grouped(times.start, whole, 0),
             by_model=self._grouped(times.start, whole, 1),
-            complete=True,
             now=now,
         )
 

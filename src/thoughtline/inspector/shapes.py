@@ -298,5 +298,4 @@ class Continuity(Struct, frozen=True, kw_only=True, rename="camel"):
     cached_share: float | None  # of the input tokens
     by_provider: dict[str, Bucket]
     by_model: dict[str, Bucket]
-    complete: bool  # always true: nothing is counted later
     now: float

@@ -13,7 +13,7 @@ from thoughtline.gateway.pages.page import integer, page
 from thoughtline.inspector.feed import LiveFeed
 from thoughtline.inspector.shapes import DecisionCounts
 from thoughtline.inspector.spending import Spending, spending
-from thoughtline.log.turn_counts import COARSE, FAILED, FINE, KEPT, NEW
+from thoughtline.log.turn_counts import COARSE, FINE, KEPT, NEW
 
 DAY = 86_400
 
@@ -36,7 +36,6 @@ class UsageTotals(Struct, frozen=True, kw_only=True, rename="camel"):
     thoughts: DecisionCounts  # what became of earlier thoughts; each counts once
     prices_date: str  # of the table of prices
     prices_source: str
-    complete: bool  # always true: nothing is counted later
     now: float
 
 
@@ -77,19 +76,17 @@ class UsageApi:
             total.update(counted)
         refused = [event.at for event, _ in await self._failed.newest_first()]
         refused += [at for _, at, body in self._unwritten if body.status >= 400]
-        broken = sum(total[f"{outcome}_turns"] for outcome in FAILED if outcome == "failed")
         return UsageTotals(
             since=since,
             total=spending(counts.items(), self._prices),
             models=self._models(counts),
-            failed=broken + sum(at >= since for at in refused),
+            failed=total["failed_turns"] + sum(at >= since for at in refused),
             running=len(await self._feed.turns()),
             thoughts=DecisionCounts(
                 **{name: total[NEW + name] for name in DecisionCounts.__struct_fields__}
             ),
             prices_date=self._prices.date.isoformat(),
             prices_source=self._prices.source,
-            complete=True,
             now=now,
         )
 
