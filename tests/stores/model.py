@@ -175,9 +175,16 @@ class StoreModel:
                 min((one.oldest for one in counts if one.oldest is not None), default=None),
                 max((one.newest for one in counts if one.newest is not None), default=None),
             ),
-            summaries=[rules.counted_once(rules.entry_summary(entry)) for entry in entries],
+            summaries=[_counted_once(rules.entry_summary(entry)) for entry in entries],
             listed=sum(len(rules.shown_calls(entry)) for entry in entries),
         )
+
+
+def _counted_once(summary):
+    """A summary for statistics: a thought under two calls is one."""
+    if summary.entries <= 1:
+        return summary
+    return replace(summary, entries=1, chars=summary.chars // summary.entries)
 
 
 def _order(position):

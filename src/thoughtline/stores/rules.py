@@ -246,13 +246,6 @@ def forget_entry(entry: IndexEntry, entry_filter: EntryFilter) -> tuple[IndexEnt
     return marked, len(shown)
 
 
-def counted_once(summary: EntrySummary) -> EntrySummary:
-    """Return the summary of an index entry for statistics: a thought under two calls is one."""
-    if summary.entries <= 1:
-        return summary
-    return msgspec.structs.replace(summary, entries=1, chars=summary.chars // summary.entries)
-
-
 def entry_matches(entry_filter: EntryFilter, tenant: str, entry: IndexEntry) -> bool:
     """Whether thought entries of an index entry are listed and match the filter."""
     shown = [call for _, call in shown_calls(entry)]
