@@ -27,6 +27,5 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     thinks_at: str = ""  # the effort to name where a client names none; empty: no need for one
     max_output: int = 0  # tokens of an answer at most; 0: not known
     media_in_results: bool = True  # images in a tool's result; else a user shows them
-    strict_tools: bool = False  # it enforces schemas where it is asked to
     seed: bool = True
     top_k: bool = False
