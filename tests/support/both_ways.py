@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from support.clients import client
 from support.gateway import InProcessGateway, SimWire
+from thoughtline.agents import simulated
 from thoughtline.clock import SystemClock
 from thoughtline.engine.capture import Capture
 from thoughtline.engine.exchange import Engine
@@ -27,23 +28,7 @@ from thoughtline.stores.cached import CachedStore
 from thoughtline.stores.memory import MemoryStore
 from thoughtline.testing import Reply, simulator
 
-POLICIES = {
-    "deepseek-v3.2": "deepseek",
-    "deepseek-anthropic": "deepseek",
-    "deepseek-responses": "deepseek",
-    "glm-anthropic": "glm",
-    "kimi-k3": "kimi",
-    "gemini-compat": "gemini",
-    "gemini-vertex": "gemini",
-    "claude": "anthropic",
-    "claude-bound": "anthropic",
-    "openai-ws": "openai",
-}
-FIELDS = {
-    "claude": {"thinking": {"type": "enabled", "budget_tokens": 2048}},
-    "claude-bound": {"thinking": {"type": "adaptive"}},
-    "codex": {"instructions": "Be brief."},
-}
+FIELDS = simulated.FIELDS | {"codex": {"instructions": "Be brief."}}
 """What a client sets to make a model think, or to be let in."""
 
 
@@ -138,7 +123,7 @@ class Talk:
     def __init__(self, runner, name, *, settled=64 << 20, policy=None, echo="strip", seed=1):
         self.runner = runner
         self.sim = simulator(name, seed=seed)
-        own = policy or POLICIES.get(name, name)
+        own = policy or simulated.POLICIES.get(name, name)
         store = CachedStore(MemoryStore())
         self.gateway = InProcessGateway(SimWire(self.sim), own, store=store, prefix_bytes=settled)
         self.key = "key-one"
