@@ -1,5 +1,7 @@
 """Pure, two-way codecs, one per API shape; see `base` for what each of them can do."""
 
+from collections.abc import Iterable
+
 from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.chat import ChatCompletions
 from thoughtline.dialects.gemini import Gemini
@@ -16,3 +18,12 @@ WEBSOCKET_DIALECT = DIALECTS["responses"]
 
 DEFAULT = DIALECTS["chat"]
 """Spoken where a path or a provider belongs to no dialect."""
+
+
+def dialect_by_headers(names: Iterable[str]) -> Dialect | None:
+    """Return the dialect whose own headers a request has; None: most dialects have none."""
+    sent = frozenset(names)
+    for dialect in DIALECTS.values():
+        if any(name in sent for name, _ in dialect.request_headers):
+            return dialect
+    return None

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 from msgspec.json import encode
 
-from thoughtline.dialects import DEFAULT, DIALECTS
+from thoughtline.dialects import DEFAULT, DIALECTS, dialect_by_headers
 from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.model_lists import Model
 from thoughtline.dialects.upstream_errors import upstream_error
@@ -90,8 +90,8 @@ def foreign_list(
     found = _PATH.fullmatch(route.path) if method == "GET" and route.upstream else None
     if found is None:
         return None
-    anthropic = any(name == b"anthropic-version" for name, _ in headers)
-    client = DIALECTS["messages"] if anthropic else DIALECTS.get(route.family, DEFAULT)
+    named = dialect_by_headers(name.decode("latin-1") for name, _ in headers)
+    client = named or DIALECTS.get(route.family, DEFAULT)
     if client.model_shape is lists_in(upstream).model_shape:
         return None
     return ForeignList(client, unquote(found[1] or "").removeprefix("models/"))

@@ -12,8 +12,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from thoughtline.dialects import DIALECTS
+from thoughtline.dialects import DEFAULT, dialect_by_headers
+from thoughtline.dialects.base import Dialect
 from thoughtline.dialects.model_lists import (
+    ANTHROPIC,
     GeminiModels,
     Model,
     ModelInfo,
@@ -68,7 +70,7 @@ class ModelPages:
         """Models that can be asked for."""
         if not self._authenticated(request):
             return _error(request, invalid_key())
-        if _is_anthropic(request):
+        if _client(request).model_shape is ANTHROPIC:
             return anthropic_list(await self.listed(spoken=("messages",)))
         return openai_list(await self.listed(spoken=("chat", "responses")))
 
@@ -95,18 +97,18 @@ class ModelPages:
             message = f"no upstream serves a model {id!r}; GET /v1/models lists what is known"
             return _error(request, GatewayError(404, message, "model_not_found"))
         model = Model(id=id, owned_by=upstream.name)
-        return anthropic_model(model) if _is_anthropic(request) else model
+        return anthropic_model(model) if _client(request).model_shape is ANTHROPIC else model
 
     def _authenticated(self, request: Request) -> bool:
         return self._auth.authenticate(request.scope["headers"], request.url.query) is not None
 
 
-def _is_anthropic(request: Request) -> bool:
-    return "anthropic-version" in request.headers
+def _client(request: Request) -> Dialect:
+    """The dialect that a client speaks, as its headers say."""
+    return dialect_by_headers(request.headers) or DEFAULT
 
 
 def _error(request: Request, error: GatewayError) -> Response:
     """The error in the shape of the client's API."""
-    dialect = DIALECTS["messages" if _is_anthropic(request) else "chat"]
-    body = dialect.error(error.status, error.message, code=error.code)
+    body = _client(request).error(error.status, error.message, code=error.code)
     return Response(body, error.status, media_type="application/json")
