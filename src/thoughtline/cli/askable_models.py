@@ -56,7 +56,6 @@ def price_table(settings: Settings) -> PriceTable:
 
 
 def _provider(upstream: UpstreamSettings, table: PriceTable) -> AskableProvider:
-
     known = known_provider(upstream.name)
     keyless = needs_no_key(upstream)
     key = upstream.env_key or (known.keys[0] if known and known.keys else "")
@@ -84,7 +83,6 @@ def _names(upstream: UpstreamSettings, table: PriceTable) -> Sequence[str]:
 
 
 def _model(upstream: UpstreamSettings, model: str, table: PriceTable) -> AskableModel:
-
     price = table.find(upstream.policy, model) or Price()
     return AskableModel(
         name=f"{upstream.name}/{model}",
@@ -157,7 +155,6 @@ def _tokens(count: int | None) -> str:
 
 
 def _dated(settings: Settings) -> str:
-
     table = price_table(settings)
     age = table.age(dt.datetime.now(tz=dt.UTC).date())
     old = f", {age} days ago: they may be others by now" if age > OLD else ""

@@ -51,7 +51,7 @@ def start(*, as_json: bool, **flags: Any) -> None:
         thoughtline logs --follow
         thoughtline stop
 
-    To have it start with the machine, use a unit of systemd or launchd ; the four commands work
+    To have it start with the machine, use a unit of systemd or launchd; the four commands work
     beside it. A gateway that runs already is left alone.
     """
     from thoughtline.cli.launch_gateway import ensure_gateway
