@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from thoughtline.cli.store_options import with_log
+from thoughtline.cli.store_options import json_option, with_log
 
 if TYPE_CHECKING:
     from thoughtline.agents.log import Log
@@ -29,7 +29,6 @@ _FILTERS = (
     ("--tenant", "tenant", "Only of this tenant."),
 )
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
-_json = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 
 
 def _filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +41,7 @@ def _filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--clear", is_flag=True, help="Clear what matches, or everything.")
 @_filter_options
 @_yes
-@_json
+@json_option
 @with_log
 async def cache(log: Log, *, clear: bool, yes: bool, as_json: bool, **which: Any) -> None:
     """Show what can be put back, or clear it.
@@ -89,7 +88,7 @@ async def _show(store: Store, *, as_json: bool) -> None:
 @click.command("erase")
 @_filter_options
 @_yes
-@_json
+@json_option
 @with_log
 async def erase(log: Log, *, yes: bool, as_json: bool, **which: Any) -> None:
     """Erase thoughts from the log, for good.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from thoughtline.cli.cache import confirm, shown_progress
-from thoughtline.cli.store_options import with_log
+from thoughtline.cli.store_options import json_option, with_log
 
 if TYPE_CHECKING:
     from thoughtline.agents.log import Log
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command("delete")
 @click.argument("sessions", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+@json_option
 @with_log
 async def delete(log: Log, *, sessions: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Delete sessions, with everything in them.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from thoughtline.cli.store_options import store_options
+from thoughtline.cli.store_options import json_option, store_options
 
 if TYPE_CHECKING:
     from thoughtline.cli.conversation import SimulatedConversation
@@ -29,7 +29,7 @@ SHOWN = {
 @click.command("demo")
 @click.option("--provider", "names", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--exchanges", default=8, show_default=True, help="How long to talk.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+@json_option
 @store_options
 def demo(
     *,

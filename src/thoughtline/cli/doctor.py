@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from thoughtline.cli.store_options import json_option
+
 if TYPE_CHECKING:
     from thoughtline.cli.doctor_checks import Diagnostic
     from thoughtline.gateway.settings import Loaded
@@ -23,7 +25,7 @@ _MARKS = {"ok": ("ok  ", "green"), "note": ("note", "yellow"), "problem": ("bad 
 @click.command("doctor")
 @click.option("--config", type=click.Path(path_type=Path), help="A settings file to look at.")
 @click.option("--offline", is_flag=True, help="Do not try to reach the upstreams.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+@json_option
 def doctor(*, config: Path | None, offline: bool, as_json: bool) -> None:
     """Say what is configured, what is reachable and what is wrong.
 

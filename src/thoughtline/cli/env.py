@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from thoughtline.cli.launch_tools import complete, find_tool, tool_names
+from thoughtline.cli.store_options import config_option
 from thoughtline.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def unknown_tool(name: str) -> click.UsageError:
     type=click.Choice(SHELLS),
     help="For which shell.  [default: powershell on Windows, else sh]",
 )
-@click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
+@config_option
 def env(*, name: str, model: str, effort: str, shell: str | None, config: str | None) -> None:
     """Print what points a tool at the gateway, as lines for a shell.
 

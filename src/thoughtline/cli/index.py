@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from thoughtline.cli.store_options import with_log
+from thoughtline.cli.store_options import json_option, with_log
 
 if TYPE_CHECKING:
     from thoughtline.agents.log import Log
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--check", "mode", flag_value="check", help="Compare the index with the log.")
 @click.option("--rebuild", "mode", flag_value="rebuild", help="Rebuild the index from the log.")
 @click.option("--restore", is_flag=True, help="With --rebuild: bring back what was cleared.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+@json_option
 @with_log
 async def index(log: Log, *, mode: str | None, restore: bool, as_json: bool) -> None:
     """Check the look-up index against the log, or rebuild it.

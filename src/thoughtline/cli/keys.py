@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from thoughtline.cli.cache import confirm, shown_progress
-from thoughtline.cli.store_options import run, store_options
+from thoughtline.cli.store_options import json_option, run, store_options
 
 if TYPE_CHECKING:
     from thoughtline.gateway.settings import Settings
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from thoughtline.stores.sealing.vault import KeyVault
 
 T = TypeVar("T")
-_json = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 
 
 @click.group("keys")
@@ -45,7 +44,7 @@ def keys() -> None:
 @click.option(
     "--file", type=click.Path(path_type=Path, dir_okay=False), help="Add it to this file."
 )
-@_json
+@json_option
 def generate(*, file: Path | None, as_json: bool) -> None:
     """Make a master key.
 
@@ -76,7 +75,7 @@ def generate(*, file: Path | None, as_json: bool) -> None:
 
 
 @keys.command("list")
-@_json
+@json_option
 @store_options
 def list_(*, store_url: str | None, config: str | None, as_json: bool) -> None:
     """List the keys of the ring and of the store, and what each seals.
@@ -112,7 +111,7 @@ def _lines(report: KeyReport) -> list[str]:
 
 @keys.command("rotate")
 @click.option("--to", "id", metavar="ID", help="The key to use.  [default: the last in the ring]")
-@_json
+@json_option
 @store_options
 def rotate(*, id: str | None, store_url: str | None, config: str | None, as_json: bool) -> None:
     """Let another key of the ring wrap what is new, and the keys of all tenants.
@@ -141,7 +140,7 @@ def rotate(*, id: str | None, store_url: str | None, config: str | None, as_json
 @click.option("--rate", type=click.FloatRange(min=0), default=0.0, help="Most rows per second.")
 @click.option("--plain", is_flag=True, help="Open everything instead: the store is plain then.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_json
+@json_option
 @store_options
 def re_encrypt(
     *,
@@ -189,7 +188,7 @@ def re_encrypt(
 @keys.command("retire")
 @click.argument("id")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_json
+@json_option
 @store_options
 def retire(*, id: str, yes: bool, store_url: str | None, config: str | None, as_json: bool) -> None:
     """Take a key out of the ring, if nothing in the store needs it.
@@ -242,7 +241,7 @@ def _refuse_waiting(settings: Settings, id: str) -> None:
 
 
 @keys.command("check")
-@_json
+@json_option
 @store_options
 def check(*, store_url: str | None, config: str | None, as_json: bool) -> None:
     """Unwrap the keys of all tenants and open a few values of each; ends with 1 if one fails.

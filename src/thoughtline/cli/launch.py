@@ -16,6 +16,7 @@ import click
 
 from thoughtline.cli.env import effort_option, shell_lines, unknown_tool
 from thoughtline.cli.launch_tools import TOOLS, LaunchTool, complete, find_tool
+from thoughtline.cli.store_options import config_option
 
 if TYPE_CHECKING:
     from thoughtline.cli.launch_gateway import LaunchGateway
@@ -52,7 +53,7 @@ class LaunchCommand(click.Command):
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]")
 @click.option("--model", default="", metavar="UPSTREAM/MODEL", help="The model to talk with.")
 @effort_option
-@click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
+@config_option
 @click.option("--print", "only_print", is_flag=True, help="Show what would be set; do nothing.")
 @click.option("--restore", is_flag=True, help="Take back what was written to the tool's own file.")
 def launch(

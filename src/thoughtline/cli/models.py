@@ -8,12 +8,14 @@ from pathlib import Path
 
 import click
 
+from thoughtline.cli.store_options import config_option, json_option
+
 
 @click.command("models")
 @click.argument("name", metavar="PROVIDER", required=False)
 @click.option("--all", "every", is_flag=True, help="Also those without a key.")
-@click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+@config_option
+@json_option
 def models(*, name: str | None, every: bool, config: str | None, as_json: bool) -> None:
     """List what can be asked for here, by provider.
 

@@ -12,6 +12,8 @@ from urllib.parse import urlencode
 
 import click
 
+from thoughtline.cli.store_options import config_option, json_option
+
 if TYPE_CHECKING:
     from thoughtline.gateway.settings import Settings
 
@@ -30,8 +32,8 @@ _COLOURS = {"failed": "red", "refused": "red", "running": "cyan", "passed": "bri
     help="How many at most.",
 )
 @click.option("--port", type=int, help="The port of the gateway to ask.")
-@click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+@config_option
+@json_option
 def requests(
     *,
     failed: bool,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from thoughtline.cli.store_options import config_option
 from thoughtline.errors import SealError, SettingsError, StoreError
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def serve_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=int,
                 help="Port to listen on; 0 takes any free one.  [default: 7337]",
             ),
-            click.option(
-                "--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml."
-            ),
+            config_option,
             click.option(
                 "--store", "store_url", metavar="URL", help="Where sessions live: sqlite:///…."
             ),

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from thoughtline.cli.store_options import with_log, with_new_log
+from thoughtline.cli.store_options import json_option, with_log, with_new_log
 
 if TYPE_CHECKING:
     from thoughtline.agents.chat import Chat
     from thoughtline.agents.log import Log
     from thoughtline.log.turns import Turn
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 
 
 @click.command("sessions")
@@ -28,7 +26,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON 
     show_default=True,
     help="How many at most.",
 )
-@_json_option
+@json_option
 @with_log
 async def sessions(log: Log, *, limit: int, as_json: bool) -> None:
     """List sessions, the last used first.
@@ -71,7 +69,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 @click.argument("session", default="last")
 @click.option("--thoughts", is_flag=True, help="Show what was thought.")
 @click.option("--at", metavar="TURN", help="The branch that leads to this turn.")
-@_json_option
+@json_option
 @with_log
 async def show(log: Log, *, session: str, thoughts: bool, at: str | None, as_json: bool) -> None:
     """Show a session as a conversation.
@@ -150,7 +148,7 @@ def _write_branches(chat: Chat, numbers: dict[str, int]) -> None:
 @click.argument("session", required=False)
 @click.option("--lines", default=10, show_default=True, help="How many earlier events to show.")
 @click.option("--until", metavar="TYPE", help="Stop after an event of this type.")
-@_json_option
+@json_option
 @with_log
 async def tail(
     log: Log, *, session: str | None, lines: int, until: str | None, as_json: bool
@@ -183,7 +181,7 @@ async def tail(
 @click.command("fork")
 @click.argument("session")
 @click.argument("turn", required=False)
-@_json_option
+@json_option
 @with_log
 async def fork(log: Log, *, session: str, turn: str | None, as_json: bool) -> None:
     """Make a new session that goes on from a turn of another one.
@@ -238,7 +236,7 @@ def _write_lines(lines: list[str], output: Path | None) -> None:
 @click.command("import")
 @click.argument("file", type=click.File("rb"))
 @click.option("--rename", is_flag=True, help="Under a new id, where an id is taken.")
-@_json_option
+@json_option
 @with_new_log
 async def import_(log: Log, *, file: BinaryIO, rename: bool, as_json: bool) -> None:
     """Read sessions from lines of JSON that `thoughtline export` wrote; `-` reads stdin.

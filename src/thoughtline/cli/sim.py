@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from thoughtline.cli.store_options import json_option
+
 if TYPE_CHECKING:
     from thoughtline.testing.sims.base import Simulator
 
@@ -20,7 +22,7 @@ PORT = 7338
 @click.option("--list", "listing", is_flag=True, help="List the providers and exit.")
 @click.option("--delay", default=0.0, metavar="S", help="Seconds between two stream events.")
 @click.option("--split", type=int, metavar="N", help="Bytes per write; 0 sends all at once.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+@json_option
 def sim(
     *,
     port: int,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from thoughtline.cli.serve import serve_options
+from thoughtline.cli.store_options import config_option, json_option
 
 if TYPE_CHECKING:
     from thoughtline.cli.background import BackgroundGateway
@@ -26,18 +27,12 @@ _PAUSE = 0.2
 def _which(command: Any) -> Any:
     """`--port` and `--config`: which gateway is meant."""
     port = click.option("--port", type=int, help="The port that it was started for.")
-    config = click.option(
-        "--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml."
-    )
-    return port(config(command))
-
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+    return port(config_option(command))
 
 
 @click.command("start")
 @serve_options
-@_json_option
+@json_option
 def start(*, as_json: bool, **flags: Any) -> None:
     """Start the gateway in the background.
 
@@ -116,7 +111,7 @@ def stop(**flags: Any) -> None:
 
 @click.command("status")
 @_which
-@_json_option
+@json_option
 def status(*, as_json: bool, **flags: Any) -> None:
     """Say whether a gateway runs, where, since when, and whether it is well.
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from thoughtline.cli.store_options import run, store_options
+from thoughtline.cli.store_options import config_option, json_option, run, store_options
 
 if TYPE_CHECKING:
     from thoughtline.gateway.settings.sections import StoreSettings
     from thoughtline.stores.base import Progress, Store
     from thoughtline.stores.sealing.keychain import Keychain
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 
 
 @click.group("store")
@@ -34,7 +32,7 @@ def store() -> None:
 
 
 @store.command("migrate")
-@_JSON
+@json_option
 @store_options
 def migrate(store_url: str | None, config: str | None, *, as_json: bool) -> None:
     """Bring the tables of a store up to date.
@@ -89,9 +87,9 @@ async def _migrate_shared(url: str) -> list[str]:
 @store.command("copy")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml.")
+@config_option
 @click.option("--from-keys", metavar="KEYS", help="Where the keys of FROM are, if they are others.")
-@_JSON
+@json_option
 def copy(
     source: str, target: str, *, config: str | None, from_keys: str | None, as_json: bool
 ) -> None:
@@ -145,7 +143,7 @@ def copy(
 
 @store.command("backup")
 @click.argument("file", type=click.Path(path_type=Path))
-@_JSON
+@json_option
 @store_options
 def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bool) -> None:
     """Write a copy of the store into a SQLite file, while it is in use.
@@ -176,7 +174,7 @@ def backup(file: Path, store_url: str | None, config: str | None, *, as_json: bo
 
 
 @store.command("check")
-@_JSON
+@json_option
 @store_options
 def check(store_url: str | None, config: str | None, *, as_json: bool) -> None:
     """Read every session: without a gap, and can it be read? Ends with 1 if not.

@@ -1,4 +1,4 @@
-"""What the commands about sessions share: `--store`, `--config`, and opening the log they name.
+"""Options that commands share, `--store`, `--config`, `--json`, and the log that they name.
 
 The store is the gateway's own unless `--store` says otherwise, so that the commands see the
 conversations that went through the gateway. A command that only reads creates no file.
@@ -23,18 +23,21 @@ Command = Callable[..., Any]
 AsyncCommand = Callable[..., Coroutine[Any, Any, None]]
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
+config_option = click.option(
+    "--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml."
+)
+
+
 def store_options(command: Command) -> Command:
     """`--store` and `--config`, the same for every command about sessions."""
-    config = click.option(
-        "--config", type=click.Path(), help="Settings file instead of ./thoughtline.toml."
-    )
     store = click.option(
         "--store",
         "store_url",
         metavar="URL",
         help="Where sessions live.  [default: as the gateway has it]",
     )
-    return config(store(command))
+    return config_option(store(command))
 
 
 def with_log(command: AsyncCommand) -> Command:
