@@ -14,7 +14,7 @@ from thoughtline.agents import simulated
 from thoughtline.cli.launch_plan import needs_no_key
 from thoughtline.dialects import DEFAULT
 from thoughtline.gateway.settings import Settings, UpstreamSettings
-from thoughtline.providers.catalogue import known_provider, matches_model
+from thoughtline.providers.catalogue import is_pattern, known_provider, matches_model
 from thoughtline.providers.contracts import find_policy
 from thoughtline.providers.known_providers import SIMULATED
 from thoughtline.providers.prices import OLD, Price, PriceTable
@@ -73,7 +73,7 @@ def _names(upstream: UpstreamSettings, table: PriceTable) -> Sequence[str]:
     """The models of an upstream that are known by name."""
     if upstream.name == SIMULATED:
         return [name.removeprefix(simulated.PREFIX) for name in simulated.models()]
-    own = [pattern for pattern in upstream.models if not set("*?[") & set(pattern)]
+    own = [pattern for pattern in upstream.models if not is_pattern(pattern)]
     listed = [
         model
         for model in table.models(upstream.policy)

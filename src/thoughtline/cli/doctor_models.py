@@ -10,15 +10,14 @@ from thoughtline.cli.doctor_checks import Diagnostic
 from thoughtline.gateway.build import make_directory
 from thoughtline.gateway.errors import no_key
 from thoughtline.gateway.settings import Settings
-
-_WILD = frozenset("*?[")
+from thoughtline.providers.catalogue import is_pattern
 
 
 def model_names(settings: Settings) -> Iterator[Diagnostic]:
     """Look at each name that stands for a model of some upstream."""
     directory = make_directory(settings)
     for name, row in settings.models.items():
-        family = not _WILD.isdisjoint(name)
+        family = is_pattern(name)
         which = "all names like it" if family else "this name alone; a family is written with a `*`"
         text = f"{name} is asked for as {row.to}: {which}"
         upstream = directory.pick("", name.replace("*", "x"))

@@ -52,6 +52,11 @@ def refuses_version(base_url: str, dialect: str) -> bool:
     return provider is not None and dialect in provider.bare
 
 
+def is_pattern(name: str) -> bool:
+    """Whether this stands for many names of models."""
+    return not set(name).isdisjoint("*?[")
+
+
 @lru_cache(maxsize=4096)
 def matches_model(pattern: str, model: str) -> bool:
     """Whether a pattern of model names matches, without regard to case.

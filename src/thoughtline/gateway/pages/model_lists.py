@@ -12,16 +12,12 @@ from thoughtline.clock import Clock
 from thoughtline.engine.endpoints import Directory, Upstream
 from thoughtline.errors import Unreadable, WireError
 from thoughtline.gateway.upstream_models import MAX_BYTES, lists_in, models_request
+from thoughtline.providers.catalogue import is_pattern
 from thoughtline.wires.base import Wire, read_up_to
 
 MAX_AGE_NS = 300 * 1_000_000_000
 RETRY_NS = 30 * 1_000_000_000
 """Nanoseconds after which an upstream is asked again: one that answered, and one that did not."""
-
-
-def is_pattern(name: str) -> bool:
-    """Whether this stands for many names of models."""
-    return not set(name).isdisjoint("*?[")
 
 
 class ModelLists:
