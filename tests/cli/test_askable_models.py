@@ -18,3 +18,11 @@ def test_what_is_not_known_is_left_out():
     assert model_line(AskableModel(name="a/b")) == "a/b"
     about = AskableModel(name="a/b", input=1.5, output=3, approximate=True, context=262_144)
     assert model_line(about).split() == ["a/b", "262k", "≈", "$1.5", "in,", "$3", "out"]
+
+
+def test_a_price_of_ones_own_leaves_a_models_context_known(tmp_path):
+    (tmp_path / "thoughtline.toml").write_text('[prices."deepseek-*"]\ninput = 1.0\n')
+    settings = load({}, {"DEEPSEEK_API_KEY": "d"}, tmp_path)
+    (found,) = [one for one in askable(settings) if one.name == "deepseek"]
+    (model,) = [one for one in found.models if one.name == "deepseek/deepseek-v4-pro"]
+    assert (model.input, model.context) == (1.0, 1_000_000)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, to_builtins
 
 from thoughtline.agents import simulated
 from thoughtline.cli.launch_plan import needs_no_key
@@ -45,14 +45,9 @@ class AskableProvider(Struct, frozen=True, kw_only=True):
 
 def askable(settings: Settings) -> list[AskableProvider]:
     """Every provider of the settings, those that can be asked first."""
-    table = price_table(settings)
+    table = settings.price_table()
     found = [_provider(one, table) for one in settings.upstreams.values()]
     return sorted(found, key=lambda one: (one.name == SIMULATED, not one.ready))
-
-
-def price_table(settings: Settings) -> PriceTable:
-    """The prices of the settings, and behind them those that are known."""
-    return PriceTable(convert(settings.prices, dict[str, Price], from_attributes=True))
 
 
 def _provider(upstream: UpstreamSettings, table: PriceTable) -> AskableProvider:
@@ -86,7 +81,7 @@ def _model(upstream: UpstreamSettings, model: str, table: PriceTable) -> Askable
     price = table.find(upstream.policy, model) or Price()
     return AskableModel(
         name=f"{upstream.name}/{model}",
-        context=price.context,
+        context=table.context(upstream.policy, model),
         input=price.input,
         output=price.output,
         approximate=price.approximate,
@@ -107,11 +102,10 @@ def _efforts(upstream: UpstreamSettings, model: str) -> tuple[str, ...]:
 
 def models_as_json(settings: Settings, found: Sequence[AskableProvider]) -> dict[str, Any]:
     """What is known, for programs."""
-    table = price_table(settings)
     return {
         "providers": to_builtins(found),
         "names": {pattern: row.to for pattern, row in settings.models.items()},
-        "prices_date": table.date.isoformat(),
+        "prices_date": settings.price_table().date.isoformat(),
     }
 
 
@@ -155,7 +149,7 @@ def _tokens(count: int | None) -> str:
 
 
 def _dated(settings: Settings) -> str:
-    table = price_table(settings)
+    table = settings.price_table()
     age = table.age(dt.datetime.now(tz=dt.UTC).date())
     old = f", {age} days ago: they may be others by now" if age > OLD else ""
     return f"\nPrices: US dollars for a million tokens, of {table.date.isoformat()}{old}."

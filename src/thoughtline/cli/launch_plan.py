@@ -192,8 +192,7 @@ def needs_no_key(upstream: UpstreamSettings) -> bool:
 
 def _window(chosen: ChosenModel, settings: Settings) -> int | None:
     """How many tokens a prompt of a model may have, if that is known."""
-    price = PriceTable().find(settings.upstreams[chosen.upstream].policy, chosen.model)
-    return price.context if price is not None else None
+    return PriceTable().context(settings.upstreams[chosen.upstream].policy, chosen.model)
 
 
 def _text(value: Any, name: str, env: Mapping[str, str]) -> str:

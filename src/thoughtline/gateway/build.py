@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from msgspec import Struct, convert, field
+from msgspec import Struct, field
 from starlette.routing import BaseRoute
 
 from thoughtline.clock import Clock, SystemClock
@@ -39,7 +39,7 @@ from thoughtline.gateway.settings import Settings, refuse_exposure
 from thoughtline.gateway.settings.upstreams import same_endpoints
 from thoughtline.gateway.telemetry import Metrics, Telemetry, connect, open_log
 from thoughtline.gateway.upstream_entries import UpstreamEntries
-from thoughtline.providers.prices import Price, PriceTable
+from thoughtline.providers.prices import PriceTable
 from thoughtline.replay.guard import LostThought
 from thoughtline.replay.plan import ReplayLimits
 from thoughtline.stores import is_shared, open_store
@@ -121,7 +121,7 @@ def build(
         store=cached,
         telemetry=telemetry,
         clock=clock,
-        prices=PriceTable(convert(settings.prices, dict[str, Price], from_attributes=True)),
+        prices=settings.price_table(),
     )
     # With several processes, the next request may reach one that does not know the deletion.
     alone = settings.server.workers == 1 and not cached.shared

@@ -93,6 +93,15 @@ class PriceTable:
         for pattern, price in self._own.items():
             if fnmatchcase(model, pattern):
                 return price
+        return self._listed(provider, model)
+
+    def context(self, provider: str, model: str) -> int | None:
+        """The tokens that a prompt of a model may have; the user's own prices do not say it."""
+        listed = self._listed(provider, model)
+        return listed.context if listed is not None else None
+
+    def _listed(self, provider: str, model: str) -> Price | None:
+        """The price that the table has for a provider's model."""
         rows = self._file.get(provider)
         if not isinstance(rows, dict):
             return None

@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert
 
 from thoughtline.providers.overrides import Override
+from thoughtline.providers.prices import Price, PriceTable
 from thoughtline.stores import is_shared
 from thoughtline.stores.sealing import open_keychain
 from thoughtline.wires.base import WireTimeouts
@@ -351,6 +352,10 @@ class Settings(Section, frozen=True, kw_only=True):
     prices: dict[str, PriceSettings] = {}
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+
+    def price_table(self) -> PriceTable:
+        """The prices of the settings, and behind them those that are known."""
+        return PriceTable(convert(self.prices, dict[str, Price], from_attributes=True))
 
     def timeouts(self, upstream: UpstreamSettings) -> WireTimeouts:
         """An upstream's own timeouts, else the server's."""
