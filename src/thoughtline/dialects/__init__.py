@@ -13,7 +13,7 @@ DIALECTS: dict[str, Dialect] = {
 }
 """Every dialect by its name."""
 
-WEBSOCKET_DIALECT = DIALECTS["responses"]
+WEBSOCKET_DIALECT = next(dialect for dialect in DIALECTS.values() if dialect.websockets)
 """The dialect that can be spoken over a WebSocket."""
 
 DEFAULT = DIALECTS["chat"]
