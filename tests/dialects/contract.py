@@ -112,10 +112,11 @@ class ChatSample(Sample):
         """A text behind an inline thought has no space before it."""
         parts = super().other_output(turn, revision)
         inline = any(p.carrier is Carrier.THINK for p in revision.thoughts) if revision else False
-        if not inline or not parts or not isinstance(parts[0], Text):
+        first = next((n for n, part in enumerate(parts) if isinstance(part, Text)), None)
+        if not inline or first is None:
             return parts
-        text = parts[0].text.lstrip()
-        return [Text(text=text), *parts[1:]] if text else parts[1:]
+        text = parts[first].text.lstrip()
+        return [*parts[:first], *([Text(text=text)] if text else []), *parts[first + 1 :]]
 
     def holds(self, elements, placed, before):
         """One inside the text is spelled anew; an equal one keeps the client's spelling."""
